@@ -20,7 +20,7 @@ def cycles(after: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
             yield tuple(cycle)
 
 
-def told(cycle: tuple[str, ...]) -> str:
+def problem(cycle: tuple[str, ...]) -> str:
     """Return what is wrong with a cycle, and what to do."""
     way = " after ".join([*cycle, cycle[0]])
     if len(cycle) == 1:

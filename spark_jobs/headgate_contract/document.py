@@ -210,7 +210,7 @@ class QueryControl:
         _at_least("minPauseSeconds", self.min_pause_seconds, 0, MOST_SECONDS)
         after = {name: source.after for name, source in self.sources.items() if source.after is not None}
         for cycle in chains.cycles(after):
-            raise ValueError(f"sources: {chains.told(cycle)}")
+            raise ValueError(f"sources: {chains.problem(cycle)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -388,7 +388,9 @@ def test_a_summary_names_the_dearest_change_first_and_fits_an_event(pair: Pair) 
     assert len(text.encode()) <= 1024
     if found:
         dearest = max(tuple(UpdateMode).index(change.update_mode) for change in found)
-        first = [change.told for change in found if tuple(UpdateMode).index(change.update_mode) == dearest]
+        first = [
+            change.public_text for change in found if tuple(UpdateMode).index(change.update_mode) == dearest
+        ]
         assert text.startswith(tuple(first))
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from headgate_spark.launch.command import SCRIPT_CUT, out_of_memory, told
+from headgate_spark.launch.command import SCRIPT_CUT, out_of_memory, report
 from headgate_spark.runtime.answers import End
 
 CUT = "query now was stopped before its end; start it again, and it goes on where it was stopped"
@@ -37,7 +37,7 @@ def test_a_driver_that_nobody_stopped_ends_as_its_script_has_unless_there_is_mor
     end: End, code: int, ends_with: int, says: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     stopper = SimpleNamespace(asked=False, is_unfinished=False)
-    assert told(end, code, stopper) == ends_with  # type: ignore[arg-type]
+    assert report(end, code, stopper) == ends_with  # type: ignore[arg-type]
     assert capsys.readouterr().err == "".join(f"headgate-run: error: {sentence}\n" for sentence in says)
 
 
@@ -58,5 +58,5 @@ def test_a_driver_that_was_stopped_ends_well_unless_its_work_was_to_have_an_end(
     end: End, unfinished: bool, code: int, ends_with: int, says: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     stopper = SimpleNamespace(asked=True, is_unfinished=unfinished)
-    assert told(end, code, stopper) == ends_with  # type: ignore[arg-type]
+    assert report(end, code, stopper) == ends_with  # type: ignore[arg-type]
     assert capsys.readouterr().err == "".join(f"headgate-run: error: {sentence}\n" for sentence in says)

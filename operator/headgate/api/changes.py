@@ -57,7 +57,7 @@ class Change:
         return f"{self.path}: {written(self.before)} -> {written(self.after)}"
 
     @property
-    def told(self) -> str:
+    def public_text(self) -> str:
         """The same for everybody who reads Events and logs: of what is the job's own only that it has changed."""
         if not self.path.startswith(_OF_THE_JOB):
             return self.text
@@ -86,7 +86,7 @@ def summary(told: Sequence[Change]) -> str:
         told, key=lambda change: (-tuple(UpdateMode).index(change.update_mode), change.effect)
     )
     parts = [
-        f"{', '.join(change.told for change in alike)} ({effect})"
+        f"{', '.join(change.public_text for change in alike)} ({effect})"
         for effect, alike in groupby(dearest_first, key=lambda change: change.effect)
     ]
     text = "; ".join(parts)

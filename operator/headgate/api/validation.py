@@ -123,7 +123,7 @@ def _cycles(location: Location, sources: Any) -> Iterator[Finding]:
         if len(cycle) > 1:
             yield Finding(
                 Severity.ERROR,
-                chains.told(cycle),
+                chains.problem(cycle),
                 (*location, places[cycle[0]], "after"),
                 rule="after-cycle",
             )

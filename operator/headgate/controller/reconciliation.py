@@ -124,8 +124,8 @@ class Reconciliation:
             sight.pods,
             pending,
             defaults=around.options.drivers,
-            obstacle=sight.obstacle or _told(record.refusal, sight.now),
-            untold=_told(record.untold, sight.now),
+            obstacle=sight.obstacle or _obstacle(record.refusal, sight.now),
+            untold=_obstacle(record.untold, sight.now),
         )
         living = drivers.living
         status = ApplicationStatus(sight.application, pending)
@@ -277,8 +277,8 @@ class Reconciliation:
         return max(now, min(times))
 
 
-def _told(trouble: Trouble | None, now: float) -> Obstacle | None:
-    return None if trouble is None else trouble.told(now)
+def _obstacle(trouble: Trouble | None, now: float) -> Obstacle | None:
+    return None if trouble is None else trouble.obstacle_at(now)
 
 
 def _refusal(

@@ -77,10 +77,9 @@ def decide(  # noqa: PLR0913  what there is, and what only a caller can know
         if not is_for_verdict:  # what was true before says nothing of the new attempt
             judged = _judge(application, seen, kept, {})
     verdicts = _verdicts(judged)
-    told = _told(verdicts, choice, seen.published)
     document = next_document(
         application,
-        told,
+        _as_published(verdicts, choice, seen.published),
         published=seen.published,
         last_generation=kept.generation,
         tried=tried,
@@ -135,7 +134,7 @@ def _verdicts(judged: Judged) -> Mapping[str, Verdict]:
     return {name: verdict for name, (verdict, _) in judged.items()}
 
 
-def _told(
+def _as_published(
     verdicts: Mapping[str, Verdict], choice: Choice | None, published: ControlDocument | None
 ) -> Mapping[str, Verdict]:
     """Return the verdicts as the driver is told them: one that stops for a backlog does not hear that it begins.

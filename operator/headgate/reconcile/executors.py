@@ -56,7 +56,7 @@ def executors_missing(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer | No
     if seen.metrics is not None and seen.metrics.executors is not None:
         message = f"{seen.metrics.executors} executors have registered, and {wanted} are asked for"
         return Answer(EXECUTORS_MISSING, FALSE, ALL_REGISTERED, message)
-    if seen.living_driver is not None and (told := _told_missing(plan, memory)) is not None:
+    if seen.living_driver is not None and (told := _missing_before(plan, memory)) is not None:
         return told
     return Answer(EXECUTORS_MISSING, UNKNOWN, METRICS_UNAVAILABLE, NOTHING_KNOWN)
 
@@ -107,12 +107,12 @@ def _shortage(seen: Seen, plan: Plan, memory: LoopMemory) -> Shortage | None:
     if wanted is None or running is None or running >= wanted or plan.step.state is not State.RUNNING:
         return None
     since = memory.executors_short_since
-    if since is None and _told_missing(plan, memory) is not None:  # by the process before
+    if since is None and _missing_before(plan, memory) is not None:  # by the process before
         since = seen.now - PATIENCE_SECONDS
     return Shortage(running, wanted, seen.now if since is None else min(since, seen.now))
 
 
-def _told_missing(plan: Plan, memory: LoopMemory) -> Answer | None:
+def _missing_before(plan: Plan, memory: LoopMemory) -> Answer | None:
     """Return the condition as it was told of this attempt, if it was that some are missing."""
     told = _of_attempt(EXECUTORS_MISSING, plan, memory)
     return None if told is None else Answer(told.type, told.status, told.reason, told.message)

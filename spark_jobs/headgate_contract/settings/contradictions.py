@@ -13,7 +13,7 @@ def problems_of_query(query: Given) -> Iterator[str]:
     """Yield what a query's settings must not say together. Each is well-formed."""
     interval, during = _intervals(query)
     if interval is not None and during is not None and 0 < during < interval:
-        yield _told(
+        yield _problem(
             query,
             "intervalDuringBacklog",
             "intervalDuringBacklog must be 0s or at least interval; raise it, or lower interval",
@@ -23,10 +23,10 @@ def problems_of_query(query: Given) -> Iterator[str]:
 def problems_of_source(query: Given, source: Given) -> Iterator[str]:
     """Yield what the settings of a source must not say together, or beside those of its query."""
     for name, message in (*_contradictions(query, source), *_beside_real_time(query, source)):
-        yield _told(source, name, message)
+        yield _problem(source, name, message)
 
 
-def _told(given: Given, name: str, message: str) -> str:
+def _problem(given: Given, name: str, message: str) -> str:
     return f"{given[name].spelling}: {message}"
 
 

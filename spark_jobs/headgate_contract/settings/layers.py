@@ -93,7 +93,7 @@ def merged(document: QueryControl | None, job: Job) -> QueryControl | None:
 def circles(job: Job) -> list[str]:
     """Return what is wrong with `after` in what the job itself says."""
     after = {name: str(given["after"].value) for name, given in job.sources.items() if "after" in given}
-    return [chains.told(cycle) for cycle in chains.cycles(after)]
+    return [chains.problem(cycle) for cycle in chains.cycles(after)]
 
 
 def held(document: QueryControl | None, job: Job) -> dict[tuple[str, str], Origin]:

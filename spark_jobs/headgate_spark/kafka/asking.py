@@ -50,7 +50,7 @@ class Kind(Enum):
     LATEST = auto()
 
 
-class Told(NamedTuple):
+class Answer(NamedTuple):
     """What was asked of which partitions (an event time, or how far their logs went then), and the answers."""
 
     asked: Mapping[str, int]
@@ -61,18 +61,18 @@ class Told(NamedTuple):
 class _Question:
     """The question of one kind that is under way, or whose answer nobody has taken."""
 
-    told: Future[Told] | None = None
+    answer: Future[Answer] | None = None
     is_late: bool = False
     """The planning that asked it is over: that there is no record may be wrong by now."""
     is_ahead: bool = False
     """The planning that it was asked for has not begun."""
-    untaken: list[Told] = field(default_factory=list)
+    untaken: list[Answer] = field(default_factory=list)
     """Answers to earlier ones."""
 
     @property
     def is_answered(self) -> bool:
         """Whether it could be taken without waiting."""
-        return self.told is not None and self.told.done()
+        return self.answer is not None and self.answer.done()
 
 
 class Asking:
@@ -111,8 +111,8 @@ class Asking:
         if self.problem is not None:
             return
         self._submit(self._connected)
-        if not self._has_looked_ahead and self._questions[Kind.LATEST].told is None:
-            self._questions[Kind.LATEST].told = self._submit(self._look_ahead)
+        if not self._has_looked_ahead and self._questions[Kind.LATEST].answer is None:
+            self._questions[Kind.LATEST].answer = self._submit(self._look_ahead)
             self._refresh()
         self._has_looked_ahead = True
 
@@ -137,7 +137,7 @@ class Asking:
         times = self._times  # the thread may be about to disconnect
         return None if times is None else times.sampled
 
-    def begin(self) -> dict[Kind, list[Told]]:
+    def begin(self) -> dict[Kind, list[Answer]]:
         """A planning begins; return the answers that came after the one that had asked was over, the oldest first."""
         late = {}
         for kind, question in self._questions.items():
@@ -150,31 +150,31 @@ class Asking:
 
     def ask(self, kind: Kind, asked: Mapping[str, int]) -> None:
         """Begin to ask, unless an earlier question of the kind is not answered yet."""
-        if self._questions[kind].told is None:
+        if self._questions[kind].answer is None:
             self._put(kind, asked)
 
     def expect(self, kind: Kind, asked: Mapping[str, int]) -> None:
         """Begin to ask what the next planning will, unless an earlier question of the kind is not answered yet."""
-        if self._questions[kind].told is None:
+        if self._questions[kind].answer is None:
             self._put(kind, asked)
             self._questions[kind].is_ahead = True
 
-    def answer(self, kind: Kind, asked: Mapping[str, int], deadline: float) -> Told:
+    def answer(self, kind: Kind, asked: Mapping[str, int], deadline: float) -> Answer:
         """Return an answer to what is asked: of the latest records it may have been given a while ago.
 
         Raises `EventTimesUnknownError` if it has failed, or is not there by `deadline` (monotonic).
         """
         question = self._questions[kind]
-        told = self._result(question, deadline)
-        if not _is_answer(kind, told, asked, is_late=question.is_late):
-            question.untaken.append(told)
+        answer = self._result(question, deadline)
+        if not _is_answer(kind, answer, asked, is_late=question.is_late):
+            question.untaken.append(answer)
             self._put(kind, asked)
-            told = self._result(question, deadline)
-        return told
+            answer = self._result(question, deadline)
+        return answer
 
-    def keep(self, kind: Kind, told: Told) -> None:
+    def keep(self, kind: Kind, answer: Answer) -> None:
         """Keep an answer that was taken and could not be used, for the next planning."""
-        self._questions[kind].untaken.append(told)
+        self._questions[kind].untaken.append(answer)
 
     def close(self) -> None:
         """End the thread when it has done what it is doing."""
@@ -185,7 +185,7 @@ class Asking:
 
     def _put(self, kind: Kind, asked: Mapping[str, int]) -> None:
         question = self._questions[kind]
-        question.told = self._submit(lambda: Told(asked, self._answered(kind, asked)))
+        question.answer = self._submit(lambda: Answer(asked, self._answered(kind, asked)))
         question.is_late = False
         if time.monotonic() >= self._refresh_due:
             self._refresh()
@@ -195,19 +195,20 @@ class Asking:
         self._refresh_due = time.monotonic() + REFRESH_SECONDS
         self._submit(self._refreshed)
 
-    def _result(self, question: _Question, deadline: float) -> Told:
+    def _result(self, question: _Question, deadline: float) -> Answer:
         """Return the answer to what is under way, which may be an earlier question."""
-        if question.told is None or not _is_done(question.told, deadline):
+        left = max(0.0, deadline - time.monotonic())
+        if question.answer is None or not wait((question.answer,), left).done:
             raise self._unknown()
         try:
-            told = question.told.result()
+            answer = question.answer.result()
         except Exception as error:  # a client fails in many ways, of which some are timeouts
-            question.told, self._said = None, in_words(error)
+            question.answer, self._said = None, in_words(error)
             raise self._unknown() from error
-        question.told, self._said = None, None
+        question.answer, self._said = None, None
         if not question.is_late:
             self._warned_of.clear()
-        return told
+        return answer
 
     def _unknown(self) -> EventTimesUnknownError:
         reason = NOT_YET if self._said is None else f"Kafka says: {self._said}"
@@ -231,15 +232,15 @@ class Asking:
         times = self._connected()
         return times.first_later(asked) if kind is Kind.FIRST_LATER else times.latest(asked.keys())
 
-    def _look_ahead(self) -> Told:
+    def _look_ahead(self) -> Answer:
         """Ask before anybody does: the first answers of a client take seconds. What fails will be asked again."""
         try:
             times = self._connected()
             ends = times.ends()
-            return Told(ends, times.latest(ends.keys()) if ends else {})
+            return Answer(ends, times.latest(ends.keys()) if ends else {})
         except Exception as error:
             log.debug("the first look at event times failed", source=self._source, error=str(error))
-            return Told({}, {})
+            return Answer({}, {})
 
     def _refreshed(self) -> None:
         if self._times is not None:
@@ -258,22 +259,18 @@ class Asking:
         self._times = None
 
 
-def _is_done(told: Future[Told], deadline: float) -> bool:
-    return bool(wait((told,), max(0.0, deadline - time.monotonic())).done)
-
-
-def _is_answer(kind: Kind, told: Told, asked: Mapping[str, int], *, is_late: bool) -> bool:
+def _is_answer(kind: Kind, answer: Answer, asked: Mapping[str, int], *, is_late: bool) -> bool:
     """Tell whether an answer is one to what is asked now."""
     if kind is Kind.LATEST:
-        return asked.keys() <= told.asked.keys() and (
-            is_late or all(_reaches(told, split, end) for split, end in asked.items())
+        return asked.keys() <= answer.asked.keys() and (
+            is_late or all(_reaches(answer, split, end) for split, end in asked.items())
         )
-    if not asked.items() <= told.asked.items():
+    if not asked.items() <= answer.asked.items():
         return False
-    return not (is_late and any(told.answers.get(split) is None for split in asked))
+    return not (is_late and any(answer.answers.get(split) is None for split in asked))
 
 
-def _reaches(told: Told, split: str, end: int) -> bool:
+def _reaches(answer: Answer, split: str, end: int) -> bool:
     """Tell whether an answer on the latest records holds for those before `end`, which came while it was asked."""
-    found = told.answers.get(split)
-    return told.asked[split] == end or (found is not None and found.offset + 1 >= end)
+    found = answer.answers.get(split)
+    return answer.asked[split] == end or (found is not None and found.offset + 1 >= end)

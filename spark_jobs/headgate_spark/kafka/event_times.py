@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
 from headgate_contract import EventTimeControl
-from headgate_spark.kafka.asking import Asking, Kind, Times, Told
+from headgate_spark.kafka.asking import Answer, Asking, Kind, Times
 from headgate_spark.kafka.lookups import JvmLookups, JvmRecords
 from headgate_spark.kafka.payload import Reader, reader_of
 from headgate_spark.kafka.payload_times import PayloadTimes
@@ -106,28 +106,28 @@ class KafkaEventTimes(SourcesOfRun[Asking], EventTimes):
         return LateAnswers(later, latest)
 
     def first_later(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
-        told = self._ask(Kind.FIRST_LATER, asked)
-        return {split: told[split.source].answers.get(split.split) for split in asked}
+        answers = self._ask(Kind.FIRST_LATER, asked)
+        return {split: answers[split.source].answers.get(split.split) for split in asked}
 
     def latest(self, ends: Mapping[Split, int]) -> dict[Split, Latest]:
         """Return for each split how late its records are; of an answer that came late, up to where they were then."""
-        told = self._ask(Kind.LATEST, ends)
-        return {split: _latest(told[split.source], split.split) for split in ends}
+        answers = self._ask(Kind.LATEST, ends)
+        return {split: _latest(answers[split.source], split.split) for split in ends}
 
-    def _ask(self, kind: Kind, asked: Mapping[Split, int]) -> dict[str, Told]:
+    def _ask(self, kind: Kind, asked: Mapping[Split, int]) -> dict[str, Answer]:
         """Return the answers by source."""
         by_source = _by_source(asked)
         for source, of_source in by_source.items():
             self._sources[source].ask(kind, of_source)
-        told: dict[str, Told] = {}
+        answers: dict[str, Answer] = {}
         try:
             for source, of_source in by_source.items():
-                told[source] = self._sources[source].answer(kind, of_source, self._deadline)
+                answers[source] = self._sources[source].answer(kind, of_source, self._deadline)
         except EventTimesUnknownError:
-            for source, answers in told.items():
-                self._sources[source].keep(kind, answers)
+            for source, answer in answers.items():
+                self._sources[source].keep(kind, answer)
             raise
-        return told
+        return answers
 
 
 def _by_source(asked: Mapping[Split, int]) -> Mapping[str, Mapping[str, int]]:
@@ -137,16 +137,16 @@ def _by_source(asked: Mapping[Split, int]) -> Mapping[str, Mapping[str, int]]:
     return by_source
 
 
-def _later(source: str, told: Told) -> list[Later]:
+def _later(source: str, answer: Answer) -> list[Later]:
     """Return the records that were found; that there was none may be wrong by now."""
-    found = ((split, told.answers.get(split), than) for split, than in told.asked.items())
+    found = ((split, answer.answers.get(split), than) for split, than in answer.asked.items())
     return [Later(Split(source, split), than, record) for split, record, than in found if record is not None]
 
 
-def _latest(told: Told, split: str) -> Latest:
+def _latest(answer: Answer, split: str) -> Latest:
     """Return how late the records of a split are, up to where it was asked for, or to the latest record if that is
     behind it: its log went on before the answer came."""
-    found, asked = told.answers.get(split), told.asked[split]
+    found, asked = answer.answers.get(split), answer.asked[split]
     return Latest(found, asked if found is None else max(asked, found.offset + 1))
 
 

@@ -55,7 +55,9 @@ class Reader:
         try:
             decoded = self.decode(value)
         except Exception as error:  # decoders are the job's, and fail in many ways
-            raise NoEventTimeError(_told(f"it cannot be decoded ({type(error).__name__}: {error})")) from None
+            raise NoEventTimeError(
+                _shortened(f"it cannot be decoded ({type(error).__name__}: {error})")
+            ) from None
         try:
             return json_path.follow(self.path, decoded)
         except LookupError:
@@ -67,7 +69,9 @@ class Reader:
         try:
             return millis_of(moment)
         except (ValueError, OverflowError):
-            raise NoEventTimeError(_told(f"it has {moment!r} there, which is no moment since 1970")) from None
+            raise NoEventTimeError(
+                _shortened(f"it has {moment!r} there, which is no moment since 1970")
+            ) from None
 
 
 def reader_of(source: str, where: EventTimeControl, named: Decoder | None = None) -> Reader:
@@ -114,7 +118,7 @@ def is_small(moment: object) -> bool:
     return isinstance(moment, (int, float)) and not isinstance(moment, bool) and moment < SMALLEST_NUMBER
 
 
-def _told(reason: str) -> str:
+def _shortened(reason: str) -> str:
     return reason if len(reason) <= MOST_TOLD else reason[:MOST_TOLD] + "…"
 
 

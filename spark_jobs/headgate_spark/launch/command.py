@@ -84,10 +84,10 @@ def _run(options: argparse.Namespace) -> NoReturn:
     atexit.register(_at_exit, end, driver, planner, announcement)  # threads of the script may still go on
     if end.unread:
         _note(announcement, "; ".join(end.unread))
-    sys.exit(told(end, code, stopper))
+    sys.exit(report(end, code, stopper))
 
 
-def told(end: End, code: int, stopper: Stopper) -> int:
+def report(end: End, code: int, stopper: Stopper) -> int:
     """Say what is to be known of an end, and return the exit code."""
     if code != 0:
         _say(*end.explanations)

@@ -112,7 +112,7 @@ class Recorder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Recorded:
     first: float
     count: int
 
@@ -132,21 +132,21 @@ class EventRecorder:
     def __init__(self, cluster: Cluster, instance: str) -> None:
         self._cluster = cluster
         self._instance = instance
-        self._told: OrderedDict[str, _Told] = OrderedDict()
+        self._recorded: OrderedDict[str, _Recorded] = OrderedDict()
         self._alike: OrderedDict[tuple[str, str], _Alike] = OrderedDict()
 
     async def tell(self, about: Owner, event: Event) -> None:
         """Record the event, or count up the one that says the same, be it of another attempt."""
         name, event = self._combined(about, event)
-        told = self._told.pop(name, None)
-        if told is None or not 0 <= event.at - told.first < WINDOW_SECONDS:
-            told = _Told(first=event.at, count=0)
-        self._told[name] = replace(told, count=told.count + 1)
-        while len(self._told) > REMEMBERED:
-            self._told.popitem(last=False)
-        if told.count == 0 and await self._create(name, about, event):
+        recorded = self._recorded.pop(name, None)
+        if recorded is None or not 0 <= event.at - recorded.first < WINDOW_SECONDS:
+            recorded = _Recorded(first=event.at, count=0)
+        self._recorded[name] = replace(recorded, count=recorded.count + 1)
+        while len(self._recorded) > REMEMBERED:
+            self._recorded.popitem(last=False)
+        if recorded.count == 0 and await self._create(name, about, event):
             return
-        await self._count_up(Key(about.key.namespace, name), about, event, told.count + 1)
+        await self._count_up(Key(about.key.namespace, name), about, event, recorded.count + 1)
 
     def _combined(self, about: Owner, event: Event) -> tuple[str, Event]:
         """Return the event and its name: those of all that are alike, where too many of them were told apart."""

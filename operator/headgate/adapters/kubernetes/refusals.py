@@ -52,7 +52,7 @@ class Trouble:
     is_certain: bool
     """Whether the API server has said no; one that does not answer may do so in a moment."""
 
-    def told(self, now: float) -> Obstacle | None:
+    def obstacle_at(self, now: float) -> Obstacle | None:
         """Return what there is to tell of it: what may be over in a moment, once it has lasted."""
         has_lasted = now >= self.obstacle.since + PATIENCE_SECONDS
         return self.obstacle if self.is_certain or has_lasted else None

@@ -97,9 +97,9 @@ def _life(application: ClusterApplication) -> Iterator[Finding]:
     """Yield whether it is where its spec wants it."""
     ready, stalled = application.status.condition("Ready"), application.status.condition("Stalled")
     if stalled is not None and stalled.status is ConditionStatus.TRUE:
-        yield _told("life", application, Level.PROBLEM, stalled)
+        yield _of_condition("life", application, Level.PROBLEM, stalled)
     elif application.state is State.BACKING_OFF and ready is not None:
-        yield _told("life", application, Level.WARNING, ready)
+        yield _of_condition("life", application, Level.WARNING, ready)
     else:
         yield _found("life", application, Level.OK, f"it is {application.state}")
     for query in application.status.queries:
@@ -115,7 +115,7 @@ def _metrics(application: ClusterApplication) -> Iterator[Finding]:
     elif condition.status is ConditionStatus.TRUE:
         yield _found("metrics", application, Level.OK, "its metrics arrive")
     else:
-        yield _told("metrics", application, Level.PROBLEM, condition)
+        yield _of_condition("metrics", application, Level.PROBLEM, condition)
 
 
 def _control(application: ClusterApplication, now: float) -> Iterator[Finding]:
@@ -175,10 +175,10 @@ def _spark(application: ClusterApplication) -> Iterator[Finding]:
 def _executors(application: ClusterApplication) -> Iterator[Finding]:
     missing = application.status.condition("ExecutorsMissing")
     if missing is not None and missing.status is ConditionStatus.TRUE:
-        yield _told("executors", application, Level.WARNING, missing)
+        yield _of_condition("executors", application, Level.WARNING, missing)
 
 
-def _told(check: str, application: ClusterApplication, level: Level, condition: Condition) -> Finding:
+def _of_condition(check: str, application: ClusterApplication, level: Level, condition: Condition) -> Finding:
     """Return a finding in the words of a condition, which have the remedy in them."""
     return _found(check, application, level, f"{condition.reason}: {condition.message}", RUNBOOK)
 
