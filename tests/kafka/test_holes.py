@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from headgate_spark.kafka.holes import Holes
 from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD
+from headgate_spark.kafka.offset_gaps import OffsetGaps
 from headgate_spark.kafka.record_times import RecordTimes
 from headgate_spark.kafka.sampling import Record, UnansweredError
 from headgate_spark.planner.event_times import Found
@@ -219,8 +219,8 @@ class Clock:
         return self.seconds
 
 
-def holes(log: Log, clock: Callable[[], float]) -> Holes:
-    return Holes("flights", log, lambda: log, clock=clock)
+def holes(log: Log, clock: Callable[[], float]) -> OffsetGaps:
+    return OffsetGaps("flights", log, lambda: log, clock=clock)
 
 
 def latest(log: Log) -> dict[str, Found | None]:

@@ -81,7 +81,7 @@ class PayloadTimes:
         return Sampled(self._sampler.out_of_orderness, self._unreadable, self._far_ahead)
 
     def refresh(self) -> None:
-        """Nothing has to be known ahead: no index is asked, which could name a hole."""
+        """Nothing has to be known ahead: no index is asked, which could name a gap."""
 
     def close(self) -> None:
         self._lookups.close()

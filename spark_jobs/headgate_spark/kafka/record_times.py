@@ -2,7 +2,7 @@
 
 Kafka finds records by timestamp from an index, exactly. One that is dated further ahead than `maxFuture` does not
 count, but to the index it is the first one later than anything. Behind it records are looked at one by one
-(`sampling`), and so are those that a hole hides (`holes`). A record without a timestamp (-1) is not in the index.
+(`sampling`), and so are those that a gap hides (`offset_gaps`). A record without a timestamp (-1) is not in it.
 Each record that is dated too far ahead, and each partition without any timestamp, is named once in the driver's log.
 
 All of it runs on the thread that asks for the source (`asking`); only `sampled` is for others.
@@ -16,8 +16,8 @@ from typing import Optional
 
 import structlog
 
-from headgate_spark.kafka.holes import Holes
 from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD, JvmLookups, JvmRecords
+from headgate_spark.kafka.offset_gaps import OffsetGaps
 from headgate_spark.kafka.sampling import Record, Sampler
 from headgate_spark.planner.event_times import BEFORE_ALL, DEFAULT_MAX_FUTURE, Found, Millis, Sampled
 
@@ -55,9 +55,9 @@ class RecordTimes:
         self._connect = records
         self._clock = clock
         self._sampler: Sampler | None = None
-        self._holes = Holes(source, lookups, lambda: self._single.records, clock=clock)
+        self._gaps = OffsetGaps(source, lookups, lambda: self._single.records, clock=clock)
         self._begins: dict[str, int] = {}
-        """Where the logs begin, or began, in which there are holes."""
+        """Where the logs begin, or began, in which there are gaps."""
         self._hiding: Mapping[str, int] = {}
         """The offset of the first record of a partition that is dated too far ahead. Replaced, never changed."""
         self._untimed: Mapping[str, int] = {}
@@ -71,11 +71,11 @@ class RecordTimes:
     def first_later(self, asked: Asked) -> Answers:
         """Return for each partition the first record later than asked for; `None`: there is none up to now."""
         found = self._lookups.find({split: at + 1 for split, at in asked.items()})
-        holes = self._holes.among_later(asked, found)
+        gaps = self._gaps.among_later(asked, found)
         begins = {
             split: first.offset + 1
             for split, first in found.items()
-            if first is not None and (split in holes or self._hides(split, first))
+            if first is not None and (split in gaps or self._hides(split, first))
         }
         hidden = {split: asked[split] for split in begins}
         return found if not hidden else found | self._single.first_later(hidden, begins)
@@ -84,35 +84,35 @@ class RecordTimes:
         """Return for each partition the record with the largest timestamp up to now; `None`: there is none."""
         found = _with_timestamps(self._lookups.find(dict.fromkeys(partitions, LATEST_RECORD)))
         none = [split for split, last in found.items() if last is None and split not in self._untimed]
-        holes = {split for split in none if self._lookups.committed and self._holes.may_be_in(split)}
-        found |= self._replicated([split for split in none if split not in holes])
-        holes |= self._holes.among_latest(found)
-        self._note_untimed({split: last for split, last in found.items() if split not in holes})
+        gaps = {split for split in none if self._lookups.committed and self._gaps.may_be_in(split)}
+        found |= self._replicated([split for split in none if split not in gaps])
+        gaps |= self._gaps.among_latest(found)
+        self._note_untimed({split: last for split, last in found.items() if split not in gaps})
         ahead = {
             split
             for split, last in found.items()
-            if last is not None and split not in holes and last.time > self._horizon
+            if last is not None and split not in gaps and last.time > self._horizon
         }
         self._forget_hiding(found.keys() - ahead)
-        return found | self._latest_hidden(ahead, holes) if ahead or holes else found
+        return found | self._latest_hidden(ahead, gaps) if ahead or gaps else found
 
-    def _latest_hidden(self, ahead: Collection[str], holes: Collection[str]) -> Answers:
-        """Return the latest record of partitions of which the index names one too far ahead, or a hole."""
+    def _latest_hidden(self, ahead: Collection[str], gaps: Collection[str]) -> Answers:
+        """Return the latest record of partitions of which the index names one too far ahead, or a gap."""
         firsts = self._lookups.find(dict.fromkeys(ahead, self._horizon + 1)) if ahead else {}
         before = {
             split: self._before_hiding(split) for split, first in firsts.items() if self._hides(split, first)
         }
-        holes = {*holes, *self._holes.among(before)}
-        begins = {split: self._hiding[split] + 1 for split in before} | self._log_begins(holes)
+        gaps = {*gaps, *self._gaps.among(before)}
+        begins = {split: self._hiding[split] + 1 for split in before} | self._log_begins(gaps)
         behind = self._single.latest(begins)
         return {
-            split: last if split in holes else self._later(last, before[split])
+            split: last if split in gaps else self._later(last, before[split])
             for split, last in behind.items()
         }
 
     def refresh(self) -> None:
         """Find out in which partitions there may be transactions."""
-        self._holes.refresh()
+        self._gaps.refresh()
 
     def close(self) -> None:
         self._lookups.close()

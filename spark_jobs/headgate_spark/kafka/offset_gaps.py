@@ -1,8 +1,8 @@
-"""Offsets that Kafka's index answers with, and at which a source reads nothing: holes.
+"""Offsets that Kafka's index answers with, and at which a source reads nothing: offset gaps.
 
 At the end of each transaction the broker writes a marker, which takes an offset and is dated when the transaction
 ended; Kafka's index takes it for a record. To a source that reads what is committed alone (`isolation.level`),
-records of aborted transactions are such holes too. Only reading tells, and costs a request, so it is left out where
+records of aborted transactions are such gaps too. Only reading tells, and costs a request, so it is left out where
 a marker is not to be expected: in a partition whose producers have written no transaction, unless its latest
 timestamp has jumped ahead, or what was found is far later than what was asked for.
 
@@ -43,8 +43,8 @@ class _End(NamedTuple):
     at: float
 
 
-class Holes:
-    """The holes of one source. `read` connects what reads single records, as the source does."""
+class OffsetGaps:
+    """The gaps of one source. `read` connects what reads single records, as the source does."""
 
     def __init__(
         self,
@@ -58,14 +58,14 @@ class Holes:
         self._producers = producers
         self._records = read
         self._clock = clock
-        self._is_hole: defaultdict[str, dict[int, bool]] = defaultdict(dict)
+        self._is_gap: defaultdict[str, dict[int, bool]] = defaultdict(dict)
         """By partition and offset."""
         self._ends: dict[str, _End | None] = {}
-        """Of each partition that was asked for; `None`: it is a hole."""
+        """Of each partition that was asked for; `None`: there is a gap."""
         self._without: Collection[str] = frozenset()
         """The partitions whose producers were found to write no transactions."""
         self._with: set[str] = set()
-        """Those of them in which holes were met since; retention and compaction make some too, once."""
+        """Those of them in which gaps were met since; retention and compaction make some too, once."""
         self._refreshed_at = -math.inf
         self._refresh_pause = 0.0
         self._has_told_of_load = False
@@ -75,18 +75,18 @@ class Holes:
         return partition in self._with or partition not in self._without
 
     def among(self, found: Mapping[str, Found | None]) -> set[str]:
-        """Return the partitions whose answer is a hole. Raises what the reader raises."""
+        """Return the partitions whose answer is a gap. Raises what the reader raises."""
         asked = {split: record.offset for split, record in found.items() if record is not None}
-        if new := {split: at for split, at in asked.items() if at not in self._is_hole[split]}:
+        if new := {split: at for split, at in asked.items() if at not in self._is_gap[split]}:
             try:
                 self._note(new, self._records().read(new, 1))
             except UnansweredError as error:
                 self._note(new, error.read)
                 raise
-        return {split for split, at in asked.items() if self._is_hole[split][at]}
+        return {split for split, at in asked.items() if self._is_gap[split][at]}
 
     def among_later(self, asked: Mapping[str, Millis], found: Mapping[str, Found | None]) -> set[str]:
-        """Return the partitions whose first record later than asked for is a hole. Raises what the reader raises.
+        """Return the partitions whose first record later than asked for is a gap. Raises what the reader raises.
 
         Where a marker is not to be expected, an answer close to what was asked for is taken for a record. Were it a
         marker, event times would be wrong by that little.
@@ -100,18 +100,18 @@ class Holes:
         )
 
     def among_latest(self, found: Mapping[str, Found | None]) -> set[str]:
-        """Return the partitions whose latest timestamp is that of a hole. Raises what the reader raises."""
+        """Return the partitions whose latest timestamp is that of a gap. Raises what the reader raises."""
         now = self._clock()
-        holes = self.among(
+        gaps = self.among(
             {split: last for split, last in found.items() if self._is_doubtful(split, last, now)}
         )
         for split, last in found.items():
             end = self._ends.get(split)
-            if last is None or split in holes:
+            if last is None or split in gaps:
                 self._ends[split] = None
             elif end is None or end.found != last:
                 self._ends[split] = _End(last, now)
-        return holes
+        return gaps
 
     def refresh(self) -> None:
         """Find out who writes to the partitions that are asked for, if it is time to.
@@ -150,9 +150,9 @@ class Holes:
 
     def _note(self, asked: Mapping[str, int], read: Mapping[str, Sequence[Record]]) -> None:
         for split, records in read.items():
-            known = self._is_hole[split]
+            known = self._is_gap[split]
             if len(known) >= MOST_READ:
                 known.clear()
-            known[asked[split]] = is_hole = not records or records[0].offset != asked[split]
-            if is_hole:
+            known[asked[split]] = is_gap = not records or records[0].offset != asked[split]
+            if is_gap:
                 self._with.add(split)
