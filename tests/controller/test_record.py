@@ -11,7 +11,7 @@ from headgate.adapters.kubernetes.names import FINALIZER
 from headgate.adapters.kubernetes.times import unix_time
 from headgate.api.application import SparkApplication
 from headgate.controller import record
-from headgate.controller.record import Record, RefusedSpec, is_overdue, stand_in
+from headgate.controller.record import Record, RefusedSpec, is_overdue, minimal_application
 from headgate.decision.lifecycle import RELEASE_SECONDS
 from headgate.key import Key
 from support.operating import OPTIONS, Operation, manifest
@@ -72,7 +72,7 @@ def test_an_application_of_any_name_can_be_stopped_and_let_go(name: str) -> None
     leaving["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [FINALIZER]}
     asked_at = unix_time("2026-01-01T00:00:00Z")
 
-    standing = stand_in(leaving)
+    standing = minimal_application(leaving)
     assert (standing.name, standing.metadata.generation, standing.spec.suspend) == (name, 1, True)
     assert standing.spec.stop.grace_period.total_seconds() == 90
     overdue = [is_overdue(leaving, asked_at + seconds) for seconds in (89, 90 + RELEASE_SECONDS)]

@@ -35,7 +35,7 @@ from headgate.controller.record import (
     RefusedSpec,
     is_overdue,
     is_to_stop,
-    stand_in,
+    minimal_application,
 )
 from headgate.errors import ApiConflict, ApiNotFound, TransientError
 from headgate.key import Key
@@ -161,7 +161,9 @@ class Controller:
             look_again_at = await reconciliation.refuse(declared)
             self._tell_refused(key)
             return look_again_at
-        return await reconciliation.reconcile(stand_in(manifest), jitter=self._jitter(), refused=declared)
+        return await reconciliation.reconcile(
+            minimal_application(manifest), jitter=self._jitter(), refused=declared
+        )
 
     async def _let_go_in_time(self, key: Key) -> None:
         """Let an application go that should have gone by now: a reconcile that fails each time must not keep it.

@@ -173,7 +173,7 @@ def _impossible_here(application: SparkApplication, defaults: DriverDefaults) ->
     return None
 
 
-def stand_in(manifest: Manifest) -> SparkApplication:
+def minimal_application(manifest: Manifest) -> SparkApplication:
     """Return an application of which little is known but its name: enough to stop its driver.
 
     Whatever the name is: one that a definition of another version has let through has to go as well.
