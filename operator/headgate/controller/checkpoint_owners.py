@@ -148,7 +148,6 @@ def _declared_locations(application: Manifest) -> tuple[str, ...]:
 
 
 def _controller(pod: Manifest) -> Key | None:
-    """Return the application that controls the pod."""
     metadata = pod["metadata"]
     for owner in metadata.get("ownerReferences") or ():
         is_ours = owner["kind"] == KIND and owner["apiVersion"].partition("/")[0] == GROUP

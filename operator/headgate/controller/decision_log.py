@@ -63,7 +63,6 @@ class DecisionLog:
     """Documents that a running driver was given and does not report yet."""
 
     def decided(self, key: Key, outcome: Outcome) -> None:
-        """Take in what one reconcile has decided."""
         self._refused.discard(key)
         before = self._before.get(key)
         verdicts = {name: _reason(verdict) for name, verdict in outcome.plan.verdicts.items()}
@@ -91,7 +90,6 @@ class DecisionLog:
         self._published.pop(key, None)
 
     def gone(self, key: Key) -> None:
-        """Forget an application that is not there any more."""
         self._refused.discard(key)
         if (before := self._before.pop(key, None)) is not None:
             self._states[before.state] -= 1

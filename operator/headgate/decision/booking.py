@@ -15,7 +15,6 @@ from headgate_contract.exit_codes import ExitCode
 
 
 def brought_up_to_date(s: Situation) -> History:
-    """Return the history with what `s` shows."""
     for update in UPDATES:
         s = s.knowing(update(s))
     return s.history

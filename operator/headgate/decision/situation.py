@@ -50,13 +50,11 @@ class Situation:
         return grace + SCRIPT_SECONDS if grace > 0 else 0.0
 
     def knowing(self, history: History) -> Situation:
-        """Return the situation with another history."""
         return replace(self, history=history)
 
     def step(
         self, state: State, action: Action, reason: StepReason, message: str, *, until: float | None = None
     ) -> Step:
-        """Return a step with what is known."""
         return Step(
             state=state, action=action, reason=reason, message=message, history=self.history, until=until
         )

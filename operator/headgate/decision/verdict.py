@@ -77,7 +77,6 @@ class Ballot:
 
     @property
     def is_for_backlog(self) -> bool:
-        """Whether this ballot alone keeps the query in backlog."""
         return self.vote is True or self.is_held
 
 

@@ -63,7 +63,6 @@ class Voter:
 
     @property
     def is_by_lag(self) -> bool:
-        """Whether a driver can vote by it."""
         return self.reentry_threshold is not None
 
     def steps(self, source: SourcePolicy, policy: QueryPolicy) -> tuple[float, ...]:
@@ -97,7 +96,6 @@ def watermark_lag(seen: SourceObservation, source: SourcePolicy) -> float | None
 
 
 def pending_records(seen: SourceObservation, source: SourcePolicy) -> float | None:
-    """Records that wait to be read."""
     return _standing(seen, source).helped(seen.pending_records)
 
 

@@ -46,7 +46,6 @@ class Election:
 
     @classmethod
     async def of(cls, settings: Settings, metrics: OperatorMetrics, health: Health) -> Election:
-        """Return the election that `settings` describe."""
         cluster = await connected(settings, metrics)
         terms = LeaseTerms(
             duration=settings.lease_duration.total_seconds(),
@@ -74,7 +73,6 @@ class Election:
         await self._thread.run(self.candidate.release())
 
     async def close(self) -> None:
-        """Close the connection, and end the thread."""
         if self.cluster is not None:
             await self._thread.run(self.cluster.close())
         self._thread.close()

@@ -83,7 +83,6 @@ class Observed:
     since: float = 0.0
 
     def saw(self, record: ElectionRecord, at: float) -> None:
-        """Take in what was read at `at`."""
         if record != self.record:
             self.record, self.since = record, at
 
@@ -249,5 +248,4 @@ def _patch(version: str, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _moment() -> str:
-    """Return now in the form of a `MicroTime`."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -35,7 +35,6 @@ class Namespaces:
         return tuple(self.names) or (None,)
 
     def scope_of(self, key: Key) -> Scope:
-        """Return the one that an application is in."""
         return key.namespace if self.names else None
 
     def lacks(self, scope: Scope, why: str) -> None:

@@ -121,7 +121,6 @@ class Watches:
         self._take(APPLICATIONS, kind, manifest)
 
     def pod(self, kind: str | None, manifest: Manifest) -> None:
-        """Take in an event of a driver pod."""
         self._take(PODS, kind, manifest)
 
     def _take(self, of: Kind, kind: str | None, manifest: Manifest) -> None:
@@ -156,7 +155,6 @@ class Watches:
 
 
 def registry_of(watches: Watches, api: ApiClient) -> kopf.OperatorRegistry:
-    """Return Kopf's handlers; they log in as `api` does."""
     registry = kopf.OperatorRegistry()
 
     @kopf.on.event(GROUP, VERSION, APPLICATIONS.plural, registry=registry)

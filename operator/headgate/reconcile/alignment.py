@@ -74,7 +74,6 @@ class Member:
 
     @property
     def name(self) -> str:
-        """Query and source, as people write it."""
         return f"{self.query}/{self.source.name}"
 
     @property
@@ -170,7 +169,6 @@ def _is_left_out(member: Member, of_query: Sequence[Member], planned: Collection
 
 
 def alignment_statuses(found: tuple[Group, ...]) -> Mapping[SourceId, AlignmentStatus]:
-    """Return where each member stands."""
     return {
         (member.query, member.source.name): _status(group, member)
         for group in found

@@ -66,7 +66,6 @@ _SETBACKS = frozenset({State.BACKING_OFF, State.FAILED})
 def changes(
     before: SparkApplicationStatus | None, after: SparkApplicationStatus, seen: Seen, plan: Plan
 ) -> Iterator[Event]:
-    """Yield what changed between two statuses."""
     before = before or SparkApplicationStatus()
     if (before.state, before.attempt) != (after.state, after.attempt):
         yield from _life(before, seen, plan)

@@ -29,7 +29,6 @@ class Granted(NamedTuple):
 
     @property
     def spans_backlog(self) -> bool:
-        """Whether one batch spans the backlog."""
         return self.reported.backlog is True and self.query.checkpoint.one_batch_spans_backlog
 
     @property

@@ -196,7 +196,6 @@ class LoopMemory:
     """Unix time until which the writes for flapping so far count (`flapping`)."""
 
     def having_written_status(self, write_policy: WritePolicy, now: float) -> LoopMemory:
-        """Return it where the status was written."""
         return replace(
             self, status_written=self.status, status_written_at=now, refresh_at=write_policy.refresh_at(now)
         )

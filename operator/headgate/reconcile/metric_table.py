@@ -103,12 +103,10 @@ def furthest_behind(field: str) -> Put:
 
 
 def flag(field: str) -> Put:
-    """Return what puts whether the value is not 0."""
     return lambda where, _, value: setattr(where, field, value != 0)
 
 
 def whole(field: str) -> Put:
-    """Return what puts a whole number."""
     return lambda where, _, value: setattr(where, field, int(value))
 
 
@@ -118,7 +116,6 @@ def text(field: str) -> Put:
 
 
 def texts(field: str) -> Put:
-    """Return what collects the texts of the label."""
     return lambda where, detail, _: setattr(where, field, tuple(sorted({*getattr(where, field), detail})))
 
 

@@ -184,7 +184,6 @@ class DriverMetrics(msgspec.Struct, kw_only=True, gc=False):
         return found
 
     def at_of(self, column: Column) -> float:
-        """Return the Unix time of what a column holds."""
         return self.older.get(column, self.at)
 
     def answers_since(self, oldest: float) -> dict[Place, float]:

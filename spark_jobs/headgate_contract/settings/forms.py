@@ -35,12 +35,10 @@ def _shown(text: str) -> str:
 
 
 def at_least_10ms(name: str, remedy: str) -> Form:
-    """Return the form of a duration that a trigger can keep."""
     return _at_least("10ms", name, remedy)
 
 
 def at_least_5s(name: str, remedy: str) -> Form:
-    """Return the form of a duration that a batch of real-time mode can have."""
     return _at_least("5s", name, remedy)
 
 
@@ -54,8 +52,6 @@ def _at_least(least: str, name: str, remedy: str) -> Form:
 
 
 def positive(name: str, remedy: str) -> Form:
-    """Return the form of a duration that is not 0."""
-
     def parse(text: str) -> float:
         if not seconds(text):
             raise ValueError(f"{name} must be greater than 0s; {remedy}")
@@ -127,7 +123,6 @@ def reentry_is_allowed(text: str) -> bool:
 
 
 def is_real_time(text: str) -> bool:
-    """Return whether a mode is Spark's real-time mode."""
     return one_of("MicroBatch", "RealTime").parse(text) == "RealTime"
 
 

@@ -67,7 +67,6 @@ class Properties:
     problems: tuple[str, ...]
 
     def of_source(self, name: str) -> Given:
-        """Return what they say of a source."""
         return over(self.sources.get(name, {}), self.every_source)
 
 

@@ -93,7 +93,6 @@ class Setting:
 
     @property
     def option(self) -> str:
-        """Its name as an option."""
         return OPTION + self.name
 
     @property

@@ -53,7 +53,6 @@ class Side:
 
     @property
     def delay(self) -> timedelta:
-        """How late rows may come."""
         return self.watermark or timedelta(0)
 
     def history(self, spark: SparkSession, cut: Cut) -> DataFrame:

@@ -52,7 +52,6 @@ class Exporter:
         self._batches.labels(application=self._application, query=query).observe(seconds)
 
     def forget(self, query: str) -> None:
-        """Report no more of a query that has ended long ago."""
         with suppress(KeyError):  # it had no batch
             self._batches.remove(self._application, query)
 

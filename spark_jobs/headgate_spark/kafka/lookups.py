@@ -155,7 +155,6 @@ def settings_of(
 
 
 def reads_committed(options: Mapping[str, str]) -> bool:
-    """Return whether a source with these options reads what is committed alone."""
     return client_options(options).get("isolation.level", "").lower() == "read_committed"
 
 
@@ -195,7 +194,6 @@ def partitions_of(jvm: Any, admin: Any, options: Mapping[str, str], timeout_seco
 
 
 def java_list(jvm: Any, texts: Iterable[str]) -> Any:
-    """Return a `java.util.List` of texts."""
     made = jvm.java.util.ArrayList()
     for text in texts:
         made.add(text)

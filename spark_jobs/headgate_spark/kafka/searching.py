@@ -117,7 +117,6 @@ class Search:
             self.high, self._stretch = self._stretch.begin, None
 
     def _end_at(self, place: int) -> None:
-        """What is later begins at `place`, or before it."""
         self.high = place
         if self._stretch is None:
             return

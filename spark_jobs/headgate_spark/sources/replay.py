@@ -124,7 +124,6 @@ class ReplayStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return index_by_time(self._recording, self._options.event_time or "")
 
     def initialOffset(self) -> Offset:
-        """Return the offset of the first row."""
         return {"row": 0}
 
     def getDefaultReadLimit(self) -> "ReadLimit":

@@ -202,7 +202,6 @@ class Cluster:
         return await self._call(Call("PATCH", kind, path, query, manifest, "application/apply-patch+yaml"))
 
     async def apply_status(self, manifest: Mapping[str, Any]) -> Manifest:
-        """Write the status of an application; see `apply`."""
         return await self.apply(APPLICATIONS, manifest, subresource="status")
 
     async def patch(self, kind: Kind, key: Key, patch: Mapping[str, Any]) -> Manifest:

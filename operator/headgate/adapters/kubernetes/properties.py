@@ -141,7 +141,6 @@ def _cluster_properties(
 
 
 def properties_text(properties: Mapping[str, str]) -> str:
-    """Return the properties as `java.util.Properties` reads them."""
     return "".join(f"{key.translate(_IN_KEY)}={_value(value)}\n" for key, value in sorted(properties.items()))
 
 

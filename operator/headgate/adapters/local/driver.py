@@ -169,7 +169,6 @@ class LocalDrivers:
                 processes.terminate(record.pid)
 
     def kill(self) -> None:
-        """End the whole process group."""
         record = self._record
         if record is not None and record.ended_at is None and self._group_lives(record):
             processes.kill_group(record.pid)

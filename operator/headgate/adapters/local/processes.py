@@ -37,7 +37,6 @@ def start_mark(pid: int) -> str | None:
 
 
 def group_is_alive(group: int) -> bool:
-    """Return whether a process of the process group lives."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

@@ -249,7 +249,6 @@ class Due:
 def signature_of(
     watched: Watched, driver: DriverMetrics | None, key: Key, answers: Answers, now: float
 ) -> Signature:
-    """Return the signature of an application as of `now`."""
     oldest = now - watched.stale_after_seconds
     said = tuple([_said(answers(key, expression, oldest)) for expression in watched.expressions])
     if driver is None:

@@ -94,7 +94,6 @@ def _status(application: ClusterApplication) -> Iterator[Finding]:
 
 
 def _life(application: ClusterApplication) -> Iterator[Finding]:
-    """Yield whether it is where its spec wants it."""
     ready, stalled = application.status.condition("Ready"), application.status.condition("Stalled")
     if stalled is not None and stalled.status is ConditionStatus.TRUE:
         yield _of_condition("life", application, Level.PROBLEM, stalled)

@@ -283,7 +283,6 @@ class GuardedView(View):
         self._has_failed = False
 
     def show(self, moment: Moment) -> None:
-        """Show the moment, if it can be."""
         self._try(lambda: self._view.show(moment))
 
     def close(self, exit_code: int | None) -> None:

@@ -144,7 +144,6 @@ class DriverOutputView(View):
         self._out = out
 
     def show(self, moment: Moment) -> None:
-        """Write what was printed since the last moment."""
         del moment
         if text := self._log.news():
             self._out.write(text)

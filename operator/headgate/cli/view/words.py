@@ -17,7 +17,6 @@ def amount(value: float | None) -> str:
 
 
 def rate(value: float | None) -> str:
-    """Write records per second."""
     return UNKNOWN if value is None else rate_text(value)
 
 
@@ -51,7 +50,6 @@ def age(seconds: float) -> str:
 
 
 def control(published: int, in_force: int | None) -> str:
-    """Write which control document holds."""
     if in_force == published:
         return f"{published} in force"
     return f"{published} published, {UNKNOWN if in_force is None else in_force} in force"

@@ -45,7 +45,6 @@ was set."""
 
 
 def begin(targets: Mapping[Pod, Target]) -> Scrapes:
-    """Return a driver without values for each target."""
     return {
         pod: Scraped(target, DriverMetrics(attempt=target.run.attempt, at=target.at))
         for pod, target in targets.items()

@@ -82,7 +82,6 @@ class Answer:
         return self.asked_at + pause
 
     def followed_by(self, value: float, now: float, seconds: float = 0.0) -> Answer:
-        """Return what is known after a success."""
         return Answer(value=value, at=now, asked_at=now, seconds=seconds)
 
     def failed(self, failure: Outage, now: float) -> Answer:

@@ -111,7 +111,6 @@ def column_of(column: Column, matchers: str) -> str:
 
 
 def details(pods: Collection[str], matchers: str) -> str:
-    """Return the query for the details of drivers."""
     return _selector(DETAILS, _both(matchers, _pods(pods)))
 
 
