@@ -68,8 +68,9 @@ class Inbox:
         if isinstance(outcome, Refusal):
             return replace(self, found=found, refusal=outcome)
         if self.document is not None and is_later(self.document.generation, outcome.generation):
-            refusal = _older(outcome.generation, self.document.generation)
-            return replace(self, found=found, refusal=refusal)
+            in_force = self.document.generation
+            message = f"generation {outcome.generation} is older than {in_force}, which stays in force"
+            return replace(self, found=found, refusal=Refusal(RefusalReason.OLDER_GENERATION, message))
         return Inbox(outcome, None, found)
 
 
@@ -81,11 +82,6 @@ def _missing(inbox: Inbox) -> Refusal:
     else:
         message = f"the document is gone; generation {inbox.document.generation} stays in force"
     return Refusal(RefusalReason.MISSING, message)
-
-
-def _older(found: int, in_force: int) -> Refusal:
-    message = f"generation {found} is older than {in_force}, which stays in force"
-    return Refusal(RefusalReason.OLDER_GENERATION, message)
 
 
 def write(document: ControlDocument) -> str:

@@ -39,13 +39,9 @@ async def set_aside(is_idle: Callable[[], bool] = lambda: True) -> None:
             gc.collect()
             gc.freeze()
             await asyncio.sleep(EVERY_SECONDS)
-            await _idle(is_idle)
+            for _ in range(MOMENTS):
+                if is_idle():
+                    break
+                await asyncio.sleep(MOMENT_SECONDS)
     finally:
         gc.set_threshold(*thresholds)
-
-
-async def _idle(is_idle: Callable[[], bool]) -> None:
-    for _ in range(MOMENTS):
-        if is_idle():
-            return
-        await asyncio.sleep(MOMENT_SECONDS)

@@ -80,17 +80,13 @@ def longest_hold(held: Mapping[str, float]) -> str | None:
 
 def _extended(marks: tuple[Progress, ...], mark: Progress) -> tuple[Progress, ...]:
     """Add a moment in which something changed, and drop what lies before the window but for one."""
-    last = marks[-1] if marks else None
-    if last is not None and _same(last, mark):
+    records = mark.processed_records, mark.pending_records
+    if marks and (marks[-1].processed_records, marks[-1].pending_records) == records:
         return marks
     start = mark.t - WINDOW_SECONDS
     while len(marks) > 1 and marks[1].t <= start:
         marks = marks[1:]
     return (*marks, mark)
-
-
-def _same(one: Progress, other: Progress) -> bool:
-    return (one.processed_records, one.pending_records) == (other.processed_records, other.pending_records)
 
 
 def _progress(query: QueryMetrics, at: float) -> Progress:

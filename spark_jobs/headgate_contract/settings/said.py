@@ -182,8 +182,10 @@ def _is_of_longer_name(rest: str) -> bool:
 
 def _no_option(name: str, setting: Setting | None, scope: Scope) -> str:
     """Say what is wrong with an option of a stream; `setting` is the one of that name, which is of something else."""
+    if setting is not None and setting.scope is Scope.QUERY:
+        return "is a setting of the query; give it to writeStream"
     if setting is not None:
-        return _elsewhere(setting)
+        return "is a setting of a source; give it to readStream"
     here = [each for known in OF[scope] for each in known.options]
     return _close(name, OPTION, here, [each for known in EVERY for each in known.options])
 
@@ -206,12 +208,6 @@ def _no_property_of_query(query: str, rest: str, setting: Setting | None) -> str
         source, _, rest = rest[len(SOURCES) :].partition(".")
         at, scope = f"{at}{SOURCES}{source}.", Scope.SOURCE
     return _close(at + rest, at, [at + each.name for each in OF[scope]])
-
-
-def _elsewhere(setting: Setting) -> str:
-    if setting.scope is Scope.QUERY:
-        return "is a setting of the query; give it to writeStream"
-    return "is a setting of a source; give it to readStream"
 
 
 def _close(name: str, prefix: str, here: Sequence[str], elsewhere: Sequence[str] = ()) -> str:

@@ -115,7 +115,8 @@ class JvmReads:
         told = self._records.read(json.dumps(dict(asked)), most, room, round(READ_SECONDS * 1000))
         answers = json.loads(told)
         read = {split: [_record(*record) for record in records] for split, records in answers.items()}
-        is_full = self._values and _bytes_in(read) >= room
+        size = sum(len(record.value or b"") for records in read.values() for record in records)
+        is_full = self._values and size >= room
         if (silent := sorted(asked.keys() - read.keys())) and not is_full:
             raise UnansweredError(f"partition {silent[0]}: no records came within {READ_SECONDS:g} s", read)
         return read
@@ -198,10 +199,6 @@ def java_list(jvm: Any, texts: Iterable[str]) -> Any:
     for text in texts:
         made.add(text)
     return made
-
-
-def _bytes_in(read: Mapping[str, Collection[Record]]) -> int:
-    return sum(len(record.value or b"") for records in read.values() for record in records)
 
 
 def _record(offset: int, timestamp: Millis, value: str | None = None) -> Record:

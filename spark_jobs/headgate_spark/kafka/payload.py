@@ -103,7 +103,9 @@ def millis_of(moment: object) -> Millis:
     if isinstance(moment, (int, float)) and not isinstance(moment, bool):
         millis = _of_number(moment)
     elif isinstance(moment, str):
-        millis = _of_text(moment.strip())
+        text = moment.strip()
+        is_number = text.isdecimal() and len(text) >= SHORTEST_NUMBER
+        millis = _of_number(int(text)) if is_number else _of_datetime(moment_in(text))
     elif isinstance(moment, datetime):
         millis = _of_datetime(moment)
     else:
@@ -127,12 +129,6 @@ def _of_number(number: float) -> Millis:
         raise ValueError
     parts = next((parts for below, parts in _PER_SECOND if abs(number) < below), _NANOS)
     return math.floor(number * 1000 // parts)
-
-
-def _of_text(text: str) -> Millis:
-    if text.isdecimal() and len(text) >= SHORTEST_NUMBER:
-        return _of_number(int(text))
-    return _of_datetime(moment_in(text))
 
 
 def _of_datetime(moment: datetime) -> Millis:

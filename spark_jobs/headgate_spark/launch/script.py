@@ -35,7 +35,10 @@ def run_script(script: Path, arguments: Sequence[str]) -> int:
         print(f"{ERROR}{error}", file=sys.stderr)  # noqa: T201 -- the command's own voice
         return ExitCode.INVALID_SETUP
     except BaseException as error:  # whatever a script raises, it is the script's end and not ours
-        _print(script, error)
+        if (advice := remedy(error)) is not None:
+            print(f"{ERROR}{advice}", file=sys.stderr)  # noqa: T201 -- the command's own voice
+        else:
+            _print_from(script, error)
         return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
     return 0
 
@@ -57,13 +60,6 @@ def _code(ended: SystemExit) -> int:
         return ended.code
     print(ended.code, file=sys.stderr)  # noqa: T201 -- as Python does
     return 1
-
-
-def _print(script: Path, error: BaseException) -> None:
-    if (advice := remedy(error)) is not None:
-        print(f"{ERROR}{advice}", file=sys.stderr)  # noqa: T201 -- the command's own voice
-    else:
-        _print_from(script, error)
 
 
 def _print_from(script: Path, error: BaseException) -> None:

@@ -250,14 +250,11 @@ def _writable_mounts() -> list[Manifest]:
 
 
 def _pod_security(defaults: DriverDefaults) -> Manifest:
-    return {"runAsNonRoot": True, **_user(defaults), "seccompProfile": {"type": "RuntimeDefault"}}
-
-
-def _user(defaults: DriverDefaults) -> Manifest:
-    """Return whom a pod runs as; a volume that belongs to root, as a new disk does, is given to the user's group."""
-    if (user := defaults.run_as_user) is None:
-        return {}
-    return {"runAsUser": user, "fsGroup": user, "fsGroupChangePolicy": "OnRootMismatch"}
+    security: Manifest = {"runAsNonRoot": True}
+    if (user := defaults.run_as_user) is not None:
+        # A volume that belongs to root, as a new disk does, is given to the user's group.
+        security |= {"runAsUser": user, "fsGroup": user, "fsGroupChangePolicy": "OnRootMismatch"}
+    return {**security, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
 def _container_security() -> Manifest:

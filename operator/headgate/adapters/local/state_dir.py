@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from headgate.adapters.local.atomic import read_text
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, UsageError
 
 
 class StateDirInUseError(HeadgateError):
@@ -45,6 +45,15 @@ class StateDir:
     def beside(cls, resource_file: Path, application: str) -> StateDir:
         """Return the default place: `.headgate/NAME` in the folder of the resource file."""
         return cls(resource_file.resolve().parent / ".headgate" / application)
+
+    @classmethod
+    def of_run(cls, folder: Path) -> StateDir:
+        """Return the folder of a run that has been. Raises `UsageError` where there is none."""
+        if not folder.is_dir():
+            raise UsageError(
+                f"--state-dir {folder}: there is no such folder; headgate local names its own, .headgate/NAME"
+            )
+        return cls(folder)
 
     def lock(self) -> IO[str]:
         """Create the folder and lock it until the returned file is closed.

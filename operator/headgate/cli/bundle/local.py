@@ -8,7 +8,6 @@ from typing import Final
 
 from headgate.adapters.local.state_dir import StateDir
 from headgate.cli.bundle import Bundle
-from headgate.errors import UsageError
 
 MOST_BYTES: Final = 512 * 1024
 """Of one file, from its end."""
@@ -16,11 +15,7 @@ MOST_BYTES: Final = 512 * 1024
 
 def gather(folder: Path, bundle: Bundle) -> None:
     """Put the files of the folder into the bundle. Raises `UsageError` where there is no such folder."""
-    if not folder.is_dir():
-        raise UsageError(
-            f"--state-dir {folder}: there is no such folder; headgate local names its own, .headgate/NAME"
-        )
-    files = StateDir(folder)
+    files = StateDir.of_run(folder)
     for file in (files.control, files.status, files.memory, files.driver, files.announcement):
         _add(file, bundle)
     for log in sorted(folder.glob(f"{files.log.name}*")):

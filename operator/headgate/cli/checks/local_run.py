@@ -13,7 +13,6 @@ from headgate.adapters.local.driver import LOOPBACK
 from headgate.adapters.local.state_dir import StateDir
 from headgate.adapters.metrics.scrape import scrape
 from headgate.cli.checks import RUNBOOK, Finding, Level
-from headgate.errors import UsageError
 from headgate.reconcile.ports import Outage
 from headgate.reconcile.readings import DriverMetrics
 from headgate_contract import ControlDocument
@@ -24,11 +23,7 @@ SCRAPE_SECONDS: Final = 5.0
 
 def check_run(folder: Path) -> Iterator[Finding]:
     """Yield what is found. Raises `UsageError` where the folder is none of a run."""
-    if not folder.is_dir():
-        raise UsageError(
-            f"--state-dir {folder}: there is no such folder; headgate local names its own, .headgate/NAME"
-        )
-    files, of = StateDir(folder), str(folder)
+    files, of = StateDir.of_run(folder), str(folder)
     announced = _json(files.announcement)
     if announced is None:
         says = "no driver has reported where it serves its metrics: none runs, or it is starting"

@@ -156,7 +156,11 @@ class Expressions:
         self._turn_at = {namespace: self._turn_at.get(namespace, -math.inf) for namespace in places}
         waiting = {
             namespace: sorted(
-                (place for place in group if place not in self._running and self._is_due(place, now)),
+                (
+                    place
+                    for place in group
+                    if place not in self._running and self._answers[place].is_due_at <= now
+                ),
                 key=lambda place: self._answers[place].asked_at,
             )
             for namespace, group in within.items()
@@ -180,9 +184,6 @@ class Expressions:
 
     def _place(self, namespace: str, expression: str) -> Place:
         return (namespace if self._tenant_header else "", expression)
-
-    def _is_due(self, place: Place, now: float) -> bool:
-        return self._answers[place].is_due_at <= now
 
     def _collect(self) -> None:
         for place, (_, future, asked_at) in list(self._running.items()):
