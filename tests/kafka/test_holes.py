@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD
+from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD, Record, UnansweredError
 from headgate_spark.kafka.offset_gaps import OffsetGaps
 from headgate_spark.kafka.record_times import RecordTimes
-from headgate_spark.kafka.sampling import Record, UnansweredError
 from headgate_spark.planner.event_times import Found
 
 HOUR_MS = 3_600_000

@@ -8,10 +8,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from headgate_contract import EventTimeControl
-from headgate_spark.kafka.lookups import BEGINNING
+from headgate_spark.kafka.lookups import BEGINNING, Record
 from headgate_spark.kafka.payload import reader_of
 from headgate_spark.kafka.payload_times import PayloadTimes
-from headgate_spark.kafka.sampling import Record
 from headgate_spark.planner.event_times import Found
 
 NOW = 1_800_000_000.0

@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from structlog.testing import capture_logs
 
-from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD
+from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD, Record
 from headgate_spark.kafka.record_times import RecordTimes
-from headgate_spark.kafka.sampling import Record
 from headgate_spark.planner.event_times import Found, Sampled
 
 NOW = 1_000_000.0

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate_spark.kafka.sampling import RUN, Record, Sampler, UnansweredError
+from headgate_spark.kafka.lookups import Record, UnansweredError
+from headgate_spark.kafka.sampling import RUN, Sampler
 from headgate_spark.planner.event_times import Found
 
 NEVER = 10**9

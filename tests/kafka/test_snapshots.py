@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from headgate_spark.kafka import beside
-from headgate_spark.kafka.sampling import Record, UnansweredError
+from headgate_spark.kafka.lookups import Record, UnansweredError
 from headgate_spark.kafka.snapshots import TRIES, KafkaSnapshots, SourceSnapshots
 from headgate_spark.planner.snapshots import Place
 from support.debezium import CONNECTORS, avro, of_avro, plain

@@ -18,10 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from headgate_contract import AlignmentControl, BatchControl, QueryControl, SourceControl
-from headgate_spark.kafka.lookups import JvmLookups, JvmRecords
+from headgate_spark.kafka.lookups import JvmLookups, JvmRecords, UnansweredError
+from headgate_spark.kafka.lookups import Record as Sample
 from headgate_spark.kafka.record_times import RecordTimes
-from headgate_spark.kafka.sampling import Record as Sample
-from headgate_spark.kafka.sampling import UnansweredError
 from headgate_spark.planner.event_times import Found
 from support.governed import NAME, Driver, driver_in
 from support.kafka import Broker, client_settings

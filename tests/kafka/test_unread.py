@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 
 from headgate_contract import EventTimeControl
 from headgate_spark.kafka import beside, unread
+from headgate_spark.kafka.lookups import Record, UnansweredError
 from headgate_spark.kafka.payload import Reader, reader_of
-from headgate_spark.kafka.sampling import Record, UnansweredError
 from headgate_spark.kafka.unread import SourceUnread
 from headgate_spark.planner.unread import First
 from support.waiting import wait_until

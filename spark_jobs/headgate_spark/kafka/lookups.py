@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from headgate_spark.kafka.groups import client_id, client_options
-from headgate_spark.kafka.sampling import Record, UnansweredError
 from headgate_spark.planner.event_times import Found, Millis
 
 TIMEOUT_SECONDS = 30
@@ -51,6 +50,22 @@ _OF_SAMPLES = {
     "max.partition.fetch.bytes": str(FETCH_BYTES),
     "fetch.max.wait.ms": str(FETCH_WAIT_MILLIS),
 }
+
+
+class Record(NamedTuple):
+    """A record, as far as it was asked for."""
+
+    offset: int
+    timestamp: Millis
+    value: bytes | None = None
+
+
+class UnansweredError(Exception):
+    """Some partitions did not answer in time; the message says which. `read` is what the others answered."""
+
+    def __init__(self, message: str, read: Mapping[str, Sequence[Record]]) -> None:
+        super().__init__(message)
+        self.read = read
 
 
 class PartitionError(Exception):

@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 import structlog
 
-from headgate_spark.kafka.lookups import JvmLookups, JvmRecords
-from headgate_spark.kafka.sampling import Record, UnansweredError
+from headgate_spark.kafka.lookups import JvmLookups, JvmRecords, Record, UnansweredError
 from headgate_spark.planner.event_times import Found, Millis
 
 log = structlog.get_logger("headgate")

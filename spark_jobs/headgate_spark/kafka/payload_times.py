@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import structlog
 
-from headgate_spark.kafka.lookups import BEGINNING, JvmLookups, JvmRecords
+from headgate_spark.kafka.lookups import BEGINNING, JvmLookups, JvmRecords, Record
 from headgate_spark.kafka.payload import SMALLEST_NUMBER, NoEventTimeError, Reader, is_small
 from headgate_spark.kafka.record_times import Answers, Asked
-from headgate_spark.kafka.sampling import Record, Sampler
+from headgate_spark.kafka.sampling import Sampler
 from headgate_spark.planner.event_times import DEFAULT_MAX_FUTURE, Millis, Sampled
 
 log = structlog.get_logger("headgate")

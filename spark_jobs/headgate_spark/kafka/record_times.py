@@ -16,9 +16,9 @@ from typing import Optional
 
 import structlog
 
-from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD, JvmLookups, JvmRecords
+from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD, JvmLookups, JvmRecords, Record
 from headgate_spark.kafka.offset_gaps import OffsetGaps
-from headgate_spark.kafka.sampling import Record, Sampler
+from headgate_spark.kafka.sampling import Sampler
 from headgate_spark.planner.event_times import BEFORE_ALL, DEFAULT_MAX_FUTURE, Found, Millis, Sampled
 
 log = structlog.get_logger("headgate")

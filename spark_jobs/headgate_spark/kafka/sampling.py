@@ -17,32 +17,14 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Optional
+from typing import Optional
 
+from headgate_spark.kafka.lookups import JvmRecords, Record, UnansweredError
 from headgate_spark.kafka.searching import RUN, LastSearch, Search
 from headgate_spark.planner.event_times import BEFORE_ALL, Found, Millis
 
-if TYPE_CHECKING:
-    from headgate_spark.kafka.lookups import JvmRecords
-
 MOST_SAMPLES = 512
 """Of one partition; beyond it every second one is forgotten."""
-
-
-class Record(NamedTuple):
-    """A record, as far as it was asked for."""
-
-    offset: int
-    timestamp: Millis
-    value: bytes | None = None
-
-
-class UnansweredError(Exception):
-    """Some partitions did not answer in time; the message says which. `read` is what the others answered."""
-
-    def __init__(self, message: str, read: Mapping[str, Sequence[Record]]) -> None:
-        super().__init__(message)
-        self.read = read
 
 
 TimeOf = Callable[[str, Record], Optional[Millis]]

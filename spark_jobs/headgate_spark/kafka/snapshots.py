@@ -17,8 +17,7 @@ from headgate_spark.event_time import Decoder
 from headgate_spark.kafka.beside import Beside
 from headgate_spark.kafka.envelope import Mark, NoEnvelopeError, mark_of
 from headgate_spark.kafka.failures import in_words
-from headgate_spark.kafka.lookups import JvmReads
-from headgate_spark.kafka.sampling import Record, UnansweredError
+from headgate_spark.kafka.lookups import JvmReads, Record, UnansweredError
 from headgate_spark.kafka.snapshot_search import SnapshotSearch
 from headgate_spark.kafka.sources_of_run import SourcesOfRun
 from headgate_spark.planner.snapshots import Place, SnapshotEnd, SnapshotEnds

@@ -20,9 +20,8 @@ import structlog
 from headgate_contract import EventTimeControl
 from headgate_spark.kafka.beside import Beside
 from headgate_spark.kafka.failures import in_words
-from headgate_spark.kafka.lookups import JvmReads
+from headgate_spark.kafka.lookups import JvmReads, Record, UnansweredError
 from headgate_spark.kafka.payload import SMALLEST_NUMBER, NoEventTimeError, Reader, reader_of
-from headgate_spark.kafka.sampling import Record, UnansweredError
 from headgate_spark.kafka.sources_of_run import SourcesOfRun
 from headgate_spark.planner.event_times import Millis
 from headgate_spark.planner.model import Position

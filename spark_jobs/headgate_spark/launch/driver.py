@@ -62,11 +62,9 @@ class Driver:
         return read(End, answer)
 
     def stop_planning(self) -> Stopping:
-        """Plan nothing more; say what there is to stop."""
         return read(Stopping, self._asked("stop_planning"))
 
     def await_boundaries(self) -> None:
-        """Wait until no query is in a batch, or the grace period has passed."""
         self._asked("await_boundaries")
 
     def stop_queries(self) -> None:

@@ -25,16 +25,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import structlog
 
 from headgate_contract.exit_codes import ExitCode
 from headgate_contract.signals import StopSignals
 from headgate_spark.runtime.answers import Stopping
-
-if TYPE_CHECKING:
-    from headgate_spark.launch.driver import Driver
 
 log = structlog.get_logger("headgate")
 
@@ -54,10 +51,23 @@ SETTLED_SECONDS = 15.0
 """How long the process waits at its end for queries that are being stopped."""
 
 
+class Queries(Protocol):
+    """What is stopped, step by step."""
+
+    def stop_planning(self) -> Stopping:
+        """Plan nothing more; say what there is to stop."""
+
+    def await_boundaries(self) -> None:
+        """Wait until no query is in a batch, or the grace period has passed."""
+
+    def stop_queries(self) -> None:
+        """Stop those that still run."""
+
+
 class Stopper:
     """Turns signals into an orderly end."""
 
-    def __init__(self, queries: Driver, *, signals: StopSignals | None = None) -> None:
+    def __init__(self, queries: Queries, *, signals: StopSignals | None = None) -> None:
         self._queries = queries
         self._asked = threading.Event()
         self._stop_signals = signals or StopSignals()
