@@ -192,7 +192,7 @@ class QueryControl:
     interval_during_backlog_seconds: float | None = None
     """Commit interval in a backlog; 0: one batch spans the backlog. `None`: as in normal time."""
     min_pause_seconds: float = 0.0
-    """Between the end of a batch and the planning of the next."""
+    """Seconds between the end of a batch and the planning of the next."""
     backlog: bool = False
     """The operator's verdict, without the votes that the driver adds itself: `Phase`, and those by lag."""
     reason: str | None = None

@@ -26,7 +26,7 @@ K = TypeVar("K", bound=Hashable)
 BURST = 10
 """Reconciles at once: those of a start, in which the kubelet reports something every few hundred milliseconds."""
 PACE_SECONDS = 1.0
-"""Between two reconciles afterwards."""
+"""Seconds between two reconciles afterwards."""
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class WorkQueue(Generic[K]):
     backoff: Backoff = field(default_factory=Backoff)
     pace: Pace[K] = field(default_factory=Pace)
     group: Callable[[K], str] = lambda _key: ""
-    """Of whom a key is: groups take turns."""
+    """The group of a key: groups take turns."""
     share: int | None = None
     """How many keys of one group may be worked on at once; `None`: all that are due."""
     _entries: dict[K, _Entry] = field(default_factory=dict)

@@ -40,7 +40,7 @@ class Trial:
     """One restart into the properties of a backlog, and what it changed: records per second, by query."""
 
     revision: str
-    """Of the driver that runs with them."""
+    """The revision of the driver that runs with them."""
     before: Mapping[str, float]
     """In backlog without them. Empty: that was not measured, and the restart is not judged."""
     after: Mapping[str, float] = field(default_factory=dict)

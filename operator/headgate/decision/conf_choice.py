@@ -27,7 +27,7 @@ from headgate.decision.backlog_conf import BacklogConf, Choice, ConfReason, Livi
 MINIMUM_UPTIME_SECONDS = 300.0
 """Two batches of the usual `intervalDuringBacklog`, and as long as Flink's autoscaler lets a job settle."""
 COOL_DOWN_SECONDS = 900.0
-"""Between two restarts. Three times the minimum uptime, so that a flipping verdict mostly leaves the driver alone."""
+"""Seconds between two restarts: three times the minimum uptime, so that a flipping verdict seldom costs any."""
 
 
 def choose(conf: BacklogConf, moment: Moment) -> Choice:

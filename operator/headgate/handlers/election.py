@@ -32,7 +32,7 @@ log = structlog.get_logger("headgate")
 FAILED = 1
 """Exit code."""
 WATCHDOG_SECONDS = 0.25
-"""Between two looks at whether the lease was renewed in time."""
+"""Seconds between two looks at whether the lease was renewed in time."""
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from headgate_contract.serving import BoundedServer, Page
 MOST_PROBES = 256
 """Connections at once: more than for pages, since the kubelet restarts an operator whose probes are refused."""
 BEAT_SECONDS = 1.0
-"""Between two proofs that the event loop runs."""
+"""Seconds between two proofs that the event loop runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +31,15 @@ class Limits:
 
     tick: float = 5.0
     loop: float = 30.0
-    """Without an iteration of the event loop: more than listing ten thousand applications takes."""
+    """Seconds without an iteration of the event loop: more than listing ten thousand applications takes."""
     reconcile: float = 300.0
     """One reconcile of an application: a dozen calls to the API server, each of which may take its time."""
     look: float = 300.0
     """One look at metrics: each query and each scrape has a deadline, so one that goes on and on is stuck."""
     behind: float = 120.0
-    """For a watch to tell what a listing has told."""
+    """Seconds that a watch may take to tell what a listing has told."""
     api: float = 30.0
-    """Without an answer of the API server, before the replica counts as not ready."""
+    """Seconds without an answer of the API server, before the replica counts as not ready."""
 
     @property
     def ticks(self) -> float:

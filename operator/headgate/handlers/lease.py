@@ -42,11 +42,11 @@ class LeaseTerms:
     renew_deadline: float = 10.0
     """After so long without a renewal its holder ends itself."""
     retry_period: float = 2.0
-    """Between two tries."""
+    """Seconds between two tries."""
 
     @property
     def patience(self) -> float:
-        """For one try: a single lost answer must not use up the deadline."""
+        """Seconds for one try: a single lost answer must not use up the deadline."""
         return self.renew_deadline / 2
 
 

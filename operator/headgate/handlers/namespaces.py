@@ -70,7 +70,7 @@ class Barrier:
     """Queues an application."""
     _open: set[Scope] = field(default_factory=set)
     _waiting: dict[Key, None] = field(default_factory=dict)
-    """In the order in which they came."""
+    """They keep the order in which they came."""
 
     def add(self, key: Key) -> None:
         """Something was heard of an application."""

@@ -31,13 +31,13 @@ log = structlog.get_logger("headgate.resync")
 
 SELECTORS: Mapping[Kind, str | None] = {APPLICATIONS: None, PODS: DRIVER_SELECTOR}
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
-"""Between listings while not everything has been heard of: something may have gone in between."""
+"""Seconds between listings while not everything has been heard of: something may have gone in between."""
 LISTING = 0.2
 """Part of the time that goes into listing, at most: of ten thousand applications one keeps the API server, and us,
 for a second or two, in which the watches are not listened to. Until all was heard of it rests after a listing, which
 tells what is waited for; from then on within it, since nobody waits for its end."""
 AGAIN_SECONDS = 10.0
-"""Between two looks at a namespace that is not served, or not known yet, while others are."""
+"""Seconds between two looks at a namespace that is not served, or not known yet, while others are."""
 LONGEST_REST = 20.0
 """After a listing that took long, since it may have been the API server that did."""
 

@@ -27,7 +27,7 @@ REVIEWS = "authorization.k8s.io/v1"
 NOBODY = "headgate.dev/nobody"
 """A label that nothing bears: a listing by it is empty, and says whether one may list."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
-"""Between two tries, in seconds."""
+"""Seconds between two tries."""
 
 
 class Rule(NamedTuple):
@@ -45,10 +45,10 @@ SERVED: tuple[Rule, ...] = (
     Rule("", "pods", ("get", "list", "watch", "create", "patch", "delete")),
     Rule("", "events", ("create", "patch")),
 )
-"""In each namespace that is served, or in all of the cluster."""
+"""Needed in each namespace that is served, or in all of the cluster."""
 
 LEASE: tuple[Rule, ...] = (Rule("coordination.k8s.io", "leases", ("get", "create", "patch")),)
-"""In the namespace of the lease, for that one alone."""
+"""Needed in the namespace of the lease, for that one alone."""
 
 
 class Right(NamedTuple):

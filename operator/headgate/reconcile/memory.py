@@ -34,7 +34,7 @@ class Kept:
     latches: Mapping[str, Latches] = field(default_factory=dict)
     """By query."""
     generation: int = 0
-    """Of the control document published last."""
+    """The generation of the control document published last."""
     backlog_conf: BacklogConf = field(default_factory=BacklogConf)
     """Whether the driver is to run with `duringBacklog.sparkConf`, and what came of that before."""
     keeps_votes: frozenset[str] = frozenset()

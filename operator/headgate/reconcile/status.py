@@ -38,7 +38,7 @@ from headgate.reconcile.times import duration_text, eta_text, measured, moment, 
 from headgate.reconcile.track import Track, total
 
 MOST_SOURCES = 64
-"""Of a query, in its status."""
+"""The most sources of a query that its status tells of."""
 
 UNITS = {
     "offsets": OffsetUnit.OFFSETS,

@@ -21,7 +21,7 @@ REST = 4
 """A step is followed by a rest so many times as long: looking takes a fifth of the thread's time at most."""
 
 FAILED_REST_SECONDS = 30.0
-"""After a step that has raised."""
+"""Seconds of rest after a step that has raised."""
 
 Step = Callable[[], Optional[float]]
 """Does the next step and returns for how long to rest at least, in seconds; `None`: there was nothing to do."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 TIMEOUT_SECONDS = 15
-"""Of one request, with all its retries inside the client."""
+"""The longest that one request takes, with all its retries inside the client."""
 _OPTION = "kafka."
 _CLIENT_ID = "headgate-positions"
 _NUMBERS = itertools.count(1)

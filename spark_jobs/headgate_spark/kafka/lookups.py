@@ -19,17 +19,17 @@ from headgate_spark.kafka.groups import client_id, client_options
 from headgate_spark.planner.event_times import Found, Millis
 
 TIMEOUT_SECONDS = 30
-"""Of one request, with all its retries inside the client. Planning waits for a part of it only."""
+"""The longest that one request takes, with all its retries inside the client. Planning waits for a part of it."""
 
 READ_SECONDS = 5.0
-"""Until a record of each partition has come."""
+"""The longest wait until a record of each partition has come."""
 PRODUCERS_SECONDS = 5
-"""Until it is told who writes to partitions."""
+"""The longest wait until brokers tell who writes to partitions."""
 FETCH_BYTES = 65_536
 """Fetched of a partition to look at a few records of it; one batch of its producer, should that be larger."""
 
 VALUE_BYTES = 16 * 1024 * 1024
-"""Of values in one answer; one record more at most. What is left is asked for when these have been looked at."""
+"""The most of values in one answer; one record more at most. The rest is asked for when these have been looked at."""
 
 FETCH_WAIT_MILLIS = 20
 """How long a broker waits for a record where there is none yet, less than usual: the client fetches on behind what it

@@ -24,7 +24,7 @@ from headgate_spark.planner.event_times import Millis
 JSON = "Json"
 
 SMALLEST_NUMBER = 10**8
-"""Of seconds, it is in March 1973, as are 10^11 of milliseconds, where these begin, and so on."""
+"""Taken for seconds it is in March 1973, as 10^11 is for milliseconds, where these begin, and so on."""
 SHORTEST_NUMBER = 9
 """Digits of a text that is a number; one of eight is a date (`20131125`)."""
 MOST_TOLD = 120

@@ -29,9 +29,9 @@ from headgate_spark.kafka.ownership import mark_of, problem_of
 log = structlog.get_logger("headgate")
 
 PAUSE_SECONDS = 1.0
-"""Between two writes: finer than any exporter looks, and far from being a load."""
+"""Seconds between two writes: finer than any exporter looks, and far from being a load."""
 RETRY_SECONDS = 10.0
-"""After a failure or a refusal, until the next try."""
+"""Seconds from a failure or a refusal to the next try."""
 REFRESH_SECONDS = 3600.0
 """Positions that do not move are written again: a broker forgets offsets that nobody commits
 (`offsets.retention.minutes`, a week by default)."""

@@ -24,7 +24,7 @@ from headgate_spark.kafka.searching import RUN, LastSearch, Search
 from headgate_spark.planner.event_times import BEFORE_ALL, Found, Millis
 
 MOST_SAMPLES = 512
-"""Of one partition; beyond it every second one is forgotten."""
+"""Samples that are kept of one partition; beyond it every second one is forgotten."""
 
 
 TimeOf = Callable[[str, Record], Optional[Millis]]

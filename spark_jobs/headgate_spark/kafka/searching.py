@@ -61,7 +61,7 @@ class Search:
     low: int
     high: int
     low_time: Millis | None = None
-    """Of the record at `low`, or of one before it; `None`: of none is it known."""
+    """The event time of the record at `low`, or of one before it; `None`: it is known of none."""
     found: Found | None = None
     _turn: int = 0
     _stretch: _Stretch | None = None

@@ -36,11 +36,11 @@ RUN = 8
 KEPT = 3
 """Answers that are kept of a partition: where it is, where it will be, and one before."""
 LEAST_REST_SECONDS = 0.25
-"""Between two looks."""
+"""Seconds between two looks."""
 RETRY_SECONDS = 5.0
-"""After a failure."""
+"""Seconds of rest after a failure."""
 LOST_SECONDS = 30.0
-"""Without any answer, though some are wanted: then what was known says no more how far the source is behind."""
+"""Seconds without any answer, though some are wanted: then what was known says nothing more."""
 SMALLEST_TIME: Millis = 1000 * SMALLEST_NUMBER
 """Timestamps of March 1973, in milliseconds; a moment of today in seconds is below it, and would be January 1970."""
 

@@ -33,7 +33,7 @@ FIELD_MANAGER = "headgate"
 """Who owns the fields that the operator writes."""
 
 TIMEOUT_SECONDS = 10.0
-"""For one call, from the first byte sent to the last one read."""
+"""Seconds for one call, from the first byte sent to the last one read."""
 
 PAGE = 500
 """Objects in one answer to a listing."""

@@ -92,7 +92,7 @@ REMEMBERED = 4096
 LONGEST_MESSAGE = 1024
 
 PACE_SECONDS = 0.04
-"""Between two events while many wait: 25 a second, a hundredth of what an API server takes."""
+"""Seconds between two events while many wait: 25 a second, a hundredth of what an API server takes."""
 
 MOST_WAITING = 10_000
 """Events that wait at most; those that come then are lost."""

@@ -28,9 +28,9 @@ from headgate.key import Key
 from headgate.reconcile.ports import Hindrance
 
 AGAIN_SECONDS = 60.0
-"""Between two looks at the pods of one application."""
+"""Seconds between two looks at the pods of one application."""
 PACE_SECONDS = 0.2
-"""Between two looks at those of any."""
+"""Seconds between two looks at those of any."""
 LISTING_SECONDS = 3.0
 """How long an answer may take: a reconcile waits for it."""
 

@@ -102,7 +102,7 @@ class _Looked:
     clock_at: float | None = None
     """Unix time from which a look is worth a reconcile for the sake of a re-entry clock, as the last one has said."""
     ranges: Mapping[Place, tuple[Range, Range]] = field(default_factory=dict)
-    """Of lag and pending, by query and source."""
+    """The ranges of lag and pending records, by query and source."""
     within: DriverMetrics | None = None
     """A driver all of whose numbers are in these ranges."""
     queued_at: float = -math.inf

@@ -24,9 +24,9 @@ class Pace(NamedTuple):
     """How much processor time a group gets."""
 
     part: float
-    """Of one core, in the long run."""
+    """The part of one core that it may use in the long run."""
     burst_seconds: float
-    """Of processor time that may be used at once after a rest."""
+    """Seconds of processor time that may be used at once after a rest."""
 
 
 UNPACED: Final = Pace(part=1.0, burst_seconds=float("inf"))

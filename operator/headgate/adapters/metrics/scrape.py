@@ -32,7 +32,7 @@ LARGEST_HEADER = 16 * 1024
 MOST_SAMPLES = 8000
 """That anybody reads: some 300 sources have as many."""
 PROCESSOR_SECONDS = 0.5
-"""Of processor time for one page: several times what the largest takes that a driver of ours may serve."""
+"""Seconds of processor time for one page: several times what the largest takes that a driver of ours may serve."""
 _CHUNK_BYTES = 65536
 
 READ: Final = BY_SAMPLE.keys() - {SOURCE_HELD_BACK.name}

@@ -14,9 +14,9 @@ from headgate.key import Key
 
 MOST_LINES: Final = 2_000
 MOST_BYTES: Final = 512 * 1024
-"""Of one log: what happened last."""
+"""The most of one log: its end, for what happened last."""
 MOST_PODS: Final = 20
-"""Of one application or operator, the newest of them: executors come and go."""
+"""Pods of one application or operator, the newest of them: executors come and go."""
 
 
 def gather(cluster: Cluster, applications: Sequence[Manifest], bundle: Bundle) -> None:

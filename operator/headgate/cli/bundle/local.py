@@ -10,7 +10,7 @@ from headgate.adapters.local.state_dir import StateDir
 from headgate.cli.bundle import Bundle
 
 MOST_BYTES: Final = 512 * 1024
-"""Of one file, from its end."""
+"""The most of one file: its end."""
 
 
 def gather(folder: Path, bundle: Bundle) -> None:

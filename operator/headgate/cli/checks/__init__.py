@@ -34,7 +34,7 @@ class Finding:
     check: str
     """The name of the check: `rights`, `metrics` and the like."""
     of: str
-    """Of which object: `cluster`, `team/flights`, `this machine`."""
+    """The object that it is about: `cluster`, `team/flights`, `this machine`."""
     level: Level
     says: str
     """What was found, in a sentence."""

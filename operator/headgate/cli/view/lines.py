@@ -26,7 +26,7 @@ MOST_SAMPLES = 50_000
 """A history longer than this loses every other sample, so that it may run for days."""
 
 LAST_LINES = 20
-"""Of the driver's log, shown when it has failed."""
+"""Lines of the driver's log that are shown when it has failed."""
 
 
 class PlainView(View):

@@ -39,7 +39,7 @@ class PrometheusOptions:
     """Base of the API, without `/api/v1`; may have a path: `https://thanos.example/prometheus`."""
     bearer_token_file: Path | None = None
     username: str | None = None
-    """For basic authentication, with the content of `password_file`."""
+    """The user for basic authentication, with the content of `password_file`."""
     password_file: Path | None = None
     ca_file: Path | None = None
     """Certificates that the server is trusted by; `None`: those of the system."""
@@ -52,7 +52,7 @@ class PrometheusOptions:
     """Different expressions of users that are evaluated in one tick at most; the others wait for their turn."""
     expression_timeout_seconds: float = 2.0
     tick_seconds: float = 5.0
-    """Between two ticks: how many can be evaluated in a time depends on it."""
+    """Seconds between two ticks: how many can be evaluated in a time depends on it."""
     tenant_header: str = ""
     """Header that tells the server of which namespace an expression is; empty: none does."""
 

@@ -69,7 +69,7 @@ class Answer:
     """Why the last try failed."""
     asked_at: float = -math.inf
     failures: int = 0
-    """In a row."""
+    """Failures in a row."""
     seconds: float = 0.0
     """How long the last one took."""
 
@@ -104,7 +104,7 @@ LEFT_OUT = Answer(
         "(backlogQueriesPerTick), and this namespace has more; write fewer, or the same ones",
     )
 )
-"""Of an expression that there is no room for."""
+"""The answer for an expression that there is no room for."""
 
 Place = tuple[str, str]
 """Whose an expression is as far as the server is told, and the expression."""

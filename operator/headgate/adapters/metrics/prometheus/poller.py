@@ -38,7 +38,7 @@ from headgate.reconcile.ports import Metrics, Outage
 from headgate.reconcile.readings import Column, DriverMetrics
 
 MOST_BATCHES = 2
-"""Of details in one tick."""
+"""Batches of details that are fetched in one tick."""
 
 
 class PrometheusPoller:
