@@ -32,6 +32,9 @@ __all__ = ["pytest_runtest_makereport"]
 # Workers and drivers are many, and import much: each would compile it all again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+COMPILED = str(Path(__file__).parent / "data" / "workers")
+if COMPILED not in os.environ.get("PYTHONPATH", ""):
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (COMPILED, os.environ.get("PYTHONPATH"))))
 
 # How long an example takes says how busy the machine is, and nothing about the code. Each run of `make test` tries
 # the same examples, so that a failure is of the change; `explore` looks for ones that nobody has thought of, and
