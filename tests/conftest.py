@@ -78,7 +78,6 @@ LONGEST = (
     "test_executors.py",
     "test_fence_races.py",
     "test_local_spark.py",
-    "test_histories.py",
     "test_hybrid.py",
     "test_memory_failures.py",
     "test_killed_twice_in_mid_batch_nothing_is_lost_or_doubled",
