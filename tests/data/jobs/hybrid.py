@@ -5,17 +5,9 @@ import sys
 from pyspark.sql import SparkSession
 
 history, live, target, checkpoint = sys.argv[1:5]
-per_branch = "--watermark-per-branch" in sys.argv
 
 spark = SparkSession.builder.appName("hybrid").getOrCreate()
-
-
-def recorded(path):
-    rows = spark.readStream.format("replay").load(path)
-    return rows.withWatermark("ts", "1 second") if per_branch else rows
-
-
-rows = recorded(history).union(recorded(live))
+rows = spark.readStream.format("replay").load(history).union(spark.readStream.format("replay").load(live))
 writer = rows.writeStream.queryName("hybrid").format("parquet").option("path", target)
 writer.option("checkpointLocation", checkpoint).trigger(
     processingTime="200 milliseconds"
