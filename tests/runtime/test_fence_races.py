@@ -25,7 +25,7 @@ HELD = replace(SLOW, sources={"source": SourceControl(paused=True)})
 
 def on_store(take_over_after: str) -> dict[str, str]:
     return {
-        "spark.driver.extraClassPath": str(faulty_files.jar()),
+        "spark.jars": str(faulty_files.jar()),
         "spark.headgate.fence.takeOverAfter": take_over_after,
         **faulty_files.conf(),
     }

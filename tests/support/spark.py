@@ -26,11 +26,12 @@ from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.questions import Questions, verbs
 from headgate_spark.engine.shim import DriverJvm, jar_path
 from support import faulty_files
-from support.driver import QUICK_START
+from support.driver import QUICK_START, SHARING
 from support.kafka_connector import connector_conf
 
 SETTINGS = {
-    "spark.driver.defaultJavaOptions": QUICK_START,  # each test is new code: what C2 compiles is not run for long
+    # Each test is new code: what C2 compiles is not run for long.
+    "spark.driver.defaultJavaOptions": f"{QUICK_START} {SHARING}",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.headgate.enabled": "false",  # tests put planners of their own in charge
@@ -56,11 +57,13 @@ def shared_session() -> SparkSession:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("headgate-tests")
-    class_path = {"spark.driver.extraClassPath": f"{jar_path()}:{faulty_files.jar()}"}
+    # At the end of the class path, the shim first, as a driver has it: so `CLASSES` fits.
+    os.environ["SPARK_DIST_CLASSPATH"] = f"{jar_path()}:{faulty_files.jar()}"
     stores = faulty_files.conf() | {"spark.hadoop.fs.faulty.impl.disable.cache": "true"}
-    for key, value in (SETTINGS | class_path | stores | connector_conf()).items():
+    for key, value in (SETTINGS | stores | connector_conf()).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
+    del os.environ["SPARK_DIST_CLASSPATH"]
     session.sparkContext.setLogLevel("OFF")
     local_files(session)
     return session
