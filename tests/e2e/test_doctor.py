@@ -9,12 +9,15 @@ import sys
 
 import pytest
 
+from support.driver import ENVIRONMENT, QUICK_START, SHARING
+
 pytestmark = pytest.mark.spark
 
 
 def test_it_finds_that_spark_and_shim_fit() -> None:
     command = [sys.executable, "-m", "headgate.cli.main", "doctor", "--local", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ, timeout=240, check=False)
+    environment = os.environ | ENVIRONMENT | {"JDK_JAVA_OPTIONS": f"{QUICK_START} {SHARING}"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240, check=False)
 
     found = {each["check"]: each for each in json.loads(done.stdout)}
     assert (done.returncode, {each["level"] for each in found.values()}) == (0, {"ok"}), done.stdout

@@ -15,6 +15,8 @@ from typing import Any
 import pyspark
 import pytest
 
+from support.driver import ENVIRONMENT, QUICK_START
+
 ROOT = Path(__file__).parents[2]
 JAR = ROOT / "spark_jobs/headgate_spark/jars/headgate-shim.jar"
 JOB = ROOT / "tests/data/jobs/own_settings.py"
@@ -36,13 +38,14 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         str(SPARK / "bin/spark-submit"),
         *("--master", "local[1]", "--jars", str(JAR)),
         *("--conf", "spark.ui.enabled=false", "--conf", f"spark.headgate.metrics.port={free_port()}"),
+        *("--conf", f"spark.driver.defaultJavaOptions={QUICK_START}"),
         *(shutil.copy(JOB, folder), str(folder)),  # beside it are files with names of Python's own modules
     ]
     env = {
         **os.environ,
+        **ENVIRONMENT,
         "SPARK_HOME": str(SPARK),
         "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
     }
     run = subprocess.run(
         command, env=env, capture_output=True, text=True, timeout=400, check=False, cwd=folder
