@@ -68,6 +68,16 @@ class Cluster:
         answer: dict[str, Any] = json.loads(self.kubectl("get", *arguments, "-o", "json"))
         return answer
 
+    def read(self, path: str) -> dict[str, Any] | None:
+        """Return what is at a path of the API; `None` where nothing is."""
+        try:
+            answer: dict[str, Any] = json.loads(self.kubectl("get", "--raw", path))
+        except KubectlError as error:
+            if "NotFound" in str(error):
+                return None
+            raise
+        return answer
+
     def install_crds(self) -> None:
         """Install the CRDs of `crds/` and wait until the API server serves them."""
         self.kubectl("apply", "--server-side", "-f", CRDS)

@@ -14,11 +14,14 @@ import json
 import os
 import shutil
 import ssl
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,12 +129,24 @@ class ControlPlane(Cluster):
         self._make("namespaces", name)
         self._make(f"namespaces/{name}/serviceaccounts", "default")
 
+    def read(self, path: str) -> dict[str, Any] | None:
+        """Return what is at a path of the API, without a process, for whoever looks again and again."""
+        try:
+            return self._ask(path)
+        except urllib.error.HTTPError as error:
+            if error.code == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+
     def _make(self, kind: str, name: str) -> None:
-        body = json.dumps({"metadata": {"name": name}}).encode()
-        url, headers = f"{self._url}/api/v1/{kind}", {"Content-Type": "application/json"}
-        request = urllib.request.Request(url, body, headers)
-        with urllib.request.urlopen(request, context=self._as_admin, timeout=KUBECTL_SECONDS):
-            pass
+        self._ask(f"/api/v1/{kind}", json.dumps({"metadata": {"name": name}}).encode())
+
+    def _ask(self, path: str, body: bytes | None = None) -> dict[str, Any]:
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self._url}{path}", body, headers)
+        with urllib.request.urlopen(request, context=self._as_admin, timeout=KUBECTL_SECONDS) as response:
+            answer: dict[str, Any] = json.load(response)
+        return answer
 
     @cached_property
     def _as_admin(self) -> ssl.SSLContext:

@@ -121,6 +121,11 @@ class NodeCluster(ControlPlane):
         with self.network():
             return super().kubectl(*arguments, input=input, kubeconfig=kubeconfig)
 
+    def read(self, path: str) -> Manifest | None:
+        """Return what is at a path of the API; `None` where nothing is."""
+        with self.network():
+            return super().read(path)
+
     def start_api_server(self) -> None:
         """Start the API server, and wait until it is ready."""
         with self.network():

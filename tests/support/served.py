@@ -30,8 +30,8 @@ class Served:
 
     def application(self, name: str = "flights") -> dict[str, Any] | None:
         """Return an application; `None` when it is gone."""
-        found = self.kubectl("get", "sparkapplication", name, "--ignore-not-found", "-o", "json")
-        return json.loads(found) if found else None
+        of_ours = f"/apis/headgate.dev/v1alpha1/namespaces/{self.namespace}/sparkapplications"
+        return self.cluster.read(f"{of_ours}/{name}")
 
     def status(self, name: str = "flights") -> dict[str, Any]:
         """Return the status of an application, empty where it has none."""
@@ -40,9 +40,9 @@ class Served:
 
     def pods(self, name: str = "flights") -> list[dict[str, Any]]:
         """Return the driver pods of an application."""
-        selector = f"headgate.dev/application={name}"
-        items: list[dict[str, Any]] = self.cluster.get("pods", "-n", self.namespace, "-l", selector)["items"]
-        return items
+        selector = f"labelSelector=headgate.dev/application={name}"
+        found = self.cluster.read(f"/api/v1/namespaces/{self.namespace}/pods?{selector}")
+        return list((found or {})["items"])
 
     def driver(self, name: str = "flights", attempt: int = 1) -> dict[str, Any]:
         """Return the driver pod of an attempt, as soon as it is there."""
