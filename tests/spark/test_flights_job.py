@@ -62,7 +62,7 @@ def without_nan(row: dict[str, Any]) -> dict[str, Any]:
     return {name: None if value != value else value for name, value in row.items()}
 
 
-@pytest.mark.parametrize("rows_per_batch", [None, 9_000, 3_001])
+@pytest.mark.parametrize("rows_per_batch", [None, 3_001])
 def test_the_result_does_not_depend_on_where_batches_end(
     spark: SparkSession, data: Path, tmp_path: Path, rows_per_batch: int | None
 ) -> None:
