@@ -200,4 +200,4 @@ class History(RuleBasedStateMachine):
 
 
 TestHistory = History.TestCase
-TestHistory.settings = settings(max_examples=examples(80), stateful_step_count=40, deadline=None)
+TestHistory.settings = settings(max_examples=examples(50), stateful_step_count=40, deadline=None)
