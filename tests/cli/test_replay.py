@@ -94,6 +94,15 @@ def test_a_missing_recording_is_named(tmp_path: Path) -> None:
     assert "none.jsonl: No such file or directory" in done.stderr
 
 
+@pytest.mark.parametrize("recorded", ["", "\n  \n"], ids=["empty", "blank"])
+def test_a_recording_without_an_observation_is_named(tmp_path: Path, recorded: str) -> None:
+    recording = tmp_path / "obs.jsonl"
+    recording.write_text(recorded)
+    done = replay("--app", FLIGHTS, "--observations", recording)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "obs.jsonl: there is no observation in it; record one JSON object a line" in done.stderr
+
+
 def test_a_missing_resource_is_named(tmp_path: Path) -> None:
     done = replay("--app", tmp_path / "none.yaml", "--observations", "-")
     assert done.returncode == 2

@@ -30,7 +30,10 @@ def replay(
     app: Annotated[Path, typer.Option(help="The resource: a YAML file with one SparkApplication.")],
     observations: Annotated[str, typer.Option(help="The recording: one JSON object a line; - reads stdin.")],
 ) -> None:
-    """Print what would have been decided on recorded observations, one JSON object for each."""
+    """Print what would have been decided on recorded observations, one JSON object for each.
+
+    Exit code 0: all are decided. 2: a file cannot be read, is not of its form, or holds no observation.
+    """
     from headgate.api.load import load_application
     from headgate.reconcile.policy import query_policies
 
@@ -49,7 +52,7 @@ def verdicts(
 ) -> Iterator[dict[str, Any]]:
     """Yield the verdict on each line of a recording, as the object that is printed.
 
-    Raises UsageError, with line and field, at the first line that cannot be decided on.
+    Raises UsageError, with line and field, at the first line that cannot be decided on, and where there is none.
     """
     replays = {name: _Replay(policy) for name, policy in policies.items()}
     for number, raw in enumerate(recording, start=1):
@@ -60,6 +63,8 @@ def verdicts(
         if query not in replays:
             raise place.member("query").error(unknown_name(query, replays, "the queries of the resource"))
         yield _document(*replays[query].decide(line, place))
+    if not any(each.last for each in replays.values()):
+        raise UsageError(f"{file}: there is no observation in it; record one JSON object a line")
 
 
 @dataclass(slots=True)
