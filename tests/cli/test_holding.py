@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from headgate.adapters.address import Address
+from headgate.cli.local.session import SettingsOfTheJob
+from headgate.cli.view import Moment
 from support.command_line import Headgate
 
 ROOT = Path(__file__).parents[2]
@@ -75,10 +80,14 @@ def test_a_job_without_a_resource_is_told_of_by_its_driver_alone(headgate: Headg
     assert "source flights of query delays: alignment.group: property" in words(ended.out)
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:1/metrics", "file:///etc/passwd", "localhost:8090"])
-def test_an_address_without_metrics_ends_with_2_and_is_named(headgate: Headgate, url: str) -> None:
+@pytest.mark.parametrize(
+    ("url", "code"), [("http://127.0.0.1:1/metrics", 1), ("file:///etc/passwd", 2), ("localhost:8090", 2)]
+)
+def test_an_address_without_metrics_is_named_and_a_wrong_one_ends_with_2(
+    headgate: Headgate, url: str, code: int
+) -> None:
     ended = headgate("explain", FLIGHTS, "--metrics", url)
-    assert ended.code == 2
+    assert ended.code == code
     assert f"--metrics {url}" in ended.err
     assert "urlopen" not in ended.err
 
@@ -92,4 +101,14 @@ def test_a_page_that_no_driver_of_ours_would_serve_is_not_read_to_its_end(
     headgate: Headgate, driver: str
 ) -> None:
     ended = headgate("explain", FLIGHTS, "--metrics", driver.replace("/metrics", "/large"))
-    assert (ended.code, "it is larger than 1,048,576 bytes" in " ".join(ended.err.split())) == (2, True)
+    assert (ended.code, "it is larger than 1,048,576 bytes" in " ".join(ended.err.split())) == (1, True)
+
+
+def test_headgate_local_goes_on_while_the_driver_does_not_tell() -> None:
+    moment = SimpleNamespace(
+        pid=1,
+        is_measured=True,
+        status=SimpleNamespace(acknowledged_generation=1),
+        queries=[(SimpleNamespace(name="delays"), SimpleNamespace(active=True))],
+    )
+    assert SettingsOfTheJob(lambda: Address("127.0.0.1", 1)).news(cast(Moment, moment)) is None

@@ -47,8 +47,8 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
     The last lines say of each setting whose word holds: the resource's (document), that of an option in the job, of a
     property, or the default. Options are known only where --metrics names the driver; it may be given without a FILE.
 
-    Exit code 0: explained. 1: a resource is refused, or the cluster does not have it. 2: a bad option, or a file that
-    cannot be read.
+    Exit code 0: explained. 1: a resource is refused, the cluster does not have it, or the driver does not tell its
+    metrics. 2: a bad option, or a file that cannot be read.
     """
     from headgate.errors import UsageError
 

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from headgate.adapters.metrics.scrape import LARGEST_BYTES
 from headgate.api.application import SparkApplication
-from headgate.errors import UsageError
+from headgate.errors import TransientError, UsageError
 from headgate.reconcile.document import next_document
 from headgate_contract.metrics import SETTING_INFO
 from headgate_contract.settings.layers import Job, held
@@ -35,14 +35,17 @@ class Told(NamedTuple):
 
 
 def told_by(url: str, seconds: float = SECONDS) -> list[Told]:
-    """Return what the driver at `url` tells within so long. Raises UsageError where that is no page of metrics."""
+    """Return what the driver at `url` tells within so long.
+
+    Raises UsageError where `url` is no address, TransientError where no page of metrics comes from there.
+    """
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"--metrics {url}: give an address such as http://localhost:8090/metrics")
     try:
         with urllib.request.urlopen(url, timeout=seconds) as page:  # noqa: S310 -- see above
             families = list(text_string_to_metric_families(_lines_of_settings(page, seconds)))
     except (OSError, ValueError) as error:
-        raise UsageError(
+        raise TransientError(
             f"--metrics {url}: no metrics are read there ({_reason(error)}); see that the driver runs"
         ) from None
     samples = (

@@ -42,7 +42,7 @@ from headgate.cli.view.terminal import TerminalView
 from headgate.controller.local import EXIT_KILLED, EXIT_UNREAD, LocalRun
 from headgate.decision.driver import State
 from headgate.decision.lifecycle import how_it_ended
-from headgate.errors import UsageError
+from headgate.errors import TransientError, UsageError
 from headgate.factory.local import LocalApplication, local_application
 from headgate.reconcile.loop import Outcome
 from headgate.reconcile.ports import Event, Outage
@@ -254,7 +254,7 @@ class SettingsOfTheJob:
             return None
         try:
             lines = tuple(of_driver(told_by(str(address), ASK_SECONDS)))
-        except UsageError:
+        except TransientError:
             return None  # next time
         self._asked_at = now
         if lines == self.said:
