@@ -32,7 +32,8 @@ def driver() -> Iterator[str]:
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(PAGE.encode() * (9000 if self.path == "/large" else 1))
+            page = "<html></html>" if self.path == "/jobs" else PAGE
+            self.wfile.write(page.encode() * (9000 if self.path == "/large" else 1))
 
         def log_message(self, *_: object) -> None:
             pass
@@ -95,6 +96,12 @@ def test_an_address_without_metrics_is_named_and_a_wrong_one_ends_with_2(
 def test_a_driver_that_is_gone_is_told_in_plain_words(headgate: Headgate) -> None:
     said = headgate("explain", "--metrics", "http://127.0.0.1:1/metrics").err
     assert "no metrics are read there (Connection refused); see that the driver runs" in said
+
+
+def test_a_page_of_another_program_is_not_a_job_that_says_nothing(headgate: Headgate, driver: str) -> None:
+    ended = headgate("explain", "--metrics", driver.replace("/metrics", "/jobs"))
+    assert (ended.code, ended.out) == (1, "")
+    assert "its page has no metric of Headgate" in ended.err
 
 
 def test_a_page_that_no_driver_of_ours_would_serve_is_not_read_to_its_end(

@@ -72,6 +72,8 @@ def _lines_of_settings(page: HTTPResponse, seconds: float) -> str:
             raise ValueError(f"it is larger than {LARGEST_BYTES:,} bytes")
         if time.monotonic() > deadline:
             raise ValueError(f"it has not come within {seconds:g} s")
+    if b"headgate_" not in body:
+        raise ValueError("its page has no metric of Headgate")
     lines = body.decode().splitlines(keepends=True)
     return "".join(line for line in lines if line.startswith(SETTING_INFO.name))
 
