@@ -534,7 +534,12 @@ HERE = Words(stopping="1", stopped="2", try_again="3", comes_back="; 4", memory_
         (None, SUSPENDED, History(), "2"),
         (None, wanted(NEVER), History(attempt=1, revision=R1, ended=True, exit_code=1), "is Never; 3"),
         (None, wanted(), WAITS, "a checkpoint of its own; 4"),
-        (None, wanted(), TOO_LARGE, "Raise 5, or spark.sql.shuffle.partitions"),
+        (
+            None,
+            wanted(),
+            TOO_LARGE,
+            "Raise 5, or spark.sql.shuffle.partitions in sparkConf (shuffles of state do not",
+        ),
     ],
 )
 def test_messages_have_the_words_of_where_the_driver_runs(

@@ -330,8 +330,9 @@ def test_a_batch_that_does_not_fit_in_memory_is_told_with_its_name_and_the_remed
         "True",
         "BatchTooLarge",
         f"attempt 1 ended with exit code 76 ({words}): a batch does not fit in memory, and what is planned cannot be "
-        "made smaller. Raise executor.memory, or spark.sql.shuffle.partitions in sparkConf, to get it through; lower "
-        "batch.maxRecords, so that the next one is smaller",
+        "made smaller. Raise executor.memory, or spark.sql.shuffle.partitions in sparkConf (shuffles of state do not "
+        "follow it: their number is the checkpoint's), to get it through; lower batch.maxRecords, so that the next "
+        "one is smaller",
     )
     shown = o.kubectl("get", "sparkapplication", "flights", "-o", "wide").splitlines()[-1].split()
     assert {"Failed", "BatchTooLarge"} <= set(shown)

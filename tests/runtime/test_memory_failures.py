@@ -144,6 +144,9 @@ def test_the_memory_of_batches_round_trips_and_later_members_are_ignored():
 
 def test_the_message_names_the_batch_and_what_helps():
     message = BatchTooLarge("orders", MemoryFailure(batch=17, times=2, records=4_100_000)).message
+    assert (
+        "spark.sql.shuffle.partitions, so that each does less (shuffles of state do not follow it" in message
+    )
     assert message.startswith(
         "query orders: batch 17 (4,100,000 records) has failed 2 times for want of memory"
     )

@@ -288,8 +288,9 @@ def _what_to_do(reason: StepReason, words: Words, *, retries: int = 0) -> str:
         case StepReason.BATCH_TOO_LARGE:
             return (
                 ": a batch does not fit in memory, and what is planned cannot be made smaller. Raise "
-                f"{words.memory_setting}, or spark.sql.shuffle.partitions in sparkConf, to get it through; lower "
-                "batch.maxRecords, so that the next one is smaller"
+                f"{words.memory_setting}, or spark.sql.shuffle.partitions in sparkConf (shuffles of state do not "
+                "follow it: their number is the checkpoint's), to get it through; lower batch.maxRecords, so that "
+                "the next one is smaller"
             )
         case StepReason.INVALID_SETUP:
             return (

@@ -66,6 +66,7 @@ class BatchTooLarge:
             f"query {self.query}: batch {self.failure.batch}{size} has failed {self.failure.times} times for want "
             "of memory, and a batch that has been planned cannot be made smaller. To get it through, give its tasks "
             "more memory (executor.memory; driver.memory where the driver does the work), or fewer at a time "
-            "(executor.cores), or raise spark.sql.shuffle.partitions, so that each does less; then start again. "
-            "Lower batch.maxRecords, so that the next ones are smaller"
+            "(executor.cores), or raise spark.sql.shuffle.partitions, so that each does less (shuffles of state do "
+            "not follow it: their number is the checkpoint's); then start again. Lower batch.maxRecords, so that the "
+            "next ones are smaller"
         )
