@@ -830,6 +830,14 @@ def test_several_kubeconfigs_are_read_as_one(
     assert headgate("status", "--context", "test").code == 0
 
 
+@pytest.mark.parametrize(("command", "option"), [("doctor", "--local"), ("support-bundle", "--state-dir")])
+def test_what_looks_at_this_machine_too_names_the_option_where_there_is_no_cluster(
+    headgate: Headgate, command: str, option: str
+) -> None:
+    ended = headgate(command)
+    assert (ended.code, f"give --kubeconfig, or {option} for this machine" in ended.err) == (2, True)
+
+
 def test_a_kubeconfig_without_a_current_context_will_do_for_another(
     headgate: Headgate, cluster: HttpCluster
 ) -> None:
@@ -851,7 +859,7 @@ def test_a_kubeconfig_without_a_current_context_will_do_for_another(
         (None, [], "no cluster is configured: there is no ~/.kube/config, and this is not a pod"),
         (None, ["--context", "prod"], "--context prod: there is no kubeconfig; set KUBECONFIG"),
         ("{", [], "check it with kubectl config view"),
-        ("", [], "says no current context"),
+        ("", [], "has no contexts; set KUBECONFIG or give --kubeconfig another one"),
         ("[1]", [], "check it with kubectl config view"),
         ("contexts: [{}]", [], "check it with kubectl config view"),
         (

@@ -56,7 +56,7 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
     if local:
         findings = _of_machine(launcher, state_dir)
         raise typer.Exit(exit_code(_shown(findings, as_json=as_json)))
-    with Place(namespace, context, kubeconfig).connect() as cluster:
+    with Place(namespace, context, kubeconfig, "--local").connect() as cluster:
         findings = _of_cluster(cluster, name, everywhere=all_namespaces)
         raise typer.Exit(exit_code(_shown(findings, as_json=as_json)))
 

@@ -52,7 +52,7 @@ def support_bundle(  # noqa: PLR0913, PLR0917  each is an option of the command
     written_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
     bundle.documents["bundle.json"] = {"headgate": __version__, "writtenAt": written_at}
     if state_dir is None:
-        place = Place(namespace, context, kubeconfig)
+        place = Place(namespace, context, kubeconfig, "--state-dir")
         _of_cluster(place, name, bundle, everywhere=all_namespaces)
     else:
         from headgate.cli.bundle.local import gather

@@ -29,9 +29,10 @@ _MALFORMED = (ValueError, KeyError, TypeError, AttributeError)
 """What a file of another form than a kubeconfig's leads to, here and in the client."""
 
 
-def connect(kubeconfig: Path | None, context: str | None, namespace: str | None) -> Cluster:
+def connect(kubeconfig: Path | None, context: str | None, namespace: str | None, here: str = "") -> Cluster:
     """Return the cluster that the arguments, the environment and the files say; nothing is asked of it yet.
 
+    `here` is an option that needs no cluster, named where there is none.
     Raises UsageError where none is configured, a file cannot be read, or a context is not in it.
     """
     files = _files(kubeconfig)
@@ -40,7 +41,7 @@ def connect(kubeconfig: Path | None, context: str | None, namespace: str | None)
     elif context is not None:
         raise UsageError(f"--context {context}: there is no kubeconfig; set KUBECONFIG or give --kubeconfig")
     else:
-        api, configured = _of_pod()
+        api, configured = _of_pod(here)
     return Cluster(api, namespace or configured or DEFAULT_NAMESPACE)
 
 
@@ -85,6 +86,8 @@ def _contexts(files: str) -> tuple[dict[str, Mapping[str, Any]], str | None]:
 
 def _no_context(files: str, context: str | None, contexts: Collection[str]) -> str:
     names = ", ".join(sorted(contexts)) or "none"
+    if context is None and not contexts:
+        return f"{files} has no contexts; set KUBECONFIG or give --kubeconfig another one"
     if context is None:
         return f"{files} says no current context; give --context one of its own: {names}"
     close = difflib.get_close_matches(context, contexts, n=1)
@@ -92,7 +95,7 @@ def _no_context(files: str, context: str | None, contexts: Collection[str]) -> s
     return f"--context {context} is not in {files}; {hint}"
 
 
-def _of_pod() -> tuple[ApiClient, str]:
+def _of_pod(here: str) -> tuple[ApiClient, str]:
     settings = Configuration()
     try:
         config.load_incluster_config(settings)  # type: ignore[no-untyped-call]
@@ -100,7 +103,7 @@ def _of_pod() -> tuple[ApiClient, str]:
     except (config.ConfigException, OSError):
         raise UsageError(
             f"no cluster is configured: there is no {DEFAULT_KUBECONFIG}, and this is not a pod; set KUBECONFIG or "
-            "give --kubeconfig"
+            f"give --kubeconfig{here and f', or {here} for this machine'}"
         ) from None
 
 

@@ -53,9 +53,11 @@ class Place:
     namespace: str | None = None
     context: str | None = None
     kubeconfig: Path | None = None
+    here: str = ""
+    """The option by which the command looks at this machine instead, if it has one."""
 
     def connect(self) -> "Cluster":
         """Return the cluster, to be opened by `with`; raise UsageError if nothing says which one."""
         from headgate.cli.cluster.connection import connect
 
-        return connect(self.kubeconfig, self.context, self.namespace)
+        return connect(self.kubeconfig, self.context, self.namespace, self.here)
