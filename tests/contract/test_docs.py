@@ -182,3 +182,10 @@ def test_every_link_leads_somewhere(page):
         assert file.is_file(), target  # a folder is no page of the site
         if anchor:
             assert anchor in {slug(h) for h in re.findall(r"^#+ (.*)", prose(file), re.MULTILINE)}, target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_who_is_told_of_the_package_is_told_of_its_repository(page):
+    """It is on no public one, and Spark asks these alone."""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        assert "dev.headgate:headgate-spark" not in line or "repositories" in line
