@@ -215,6 +215,20 @@ def test_a_document_that_takes_a_setting_over_and_gives_it_back_is_told_in_log_a
     assert set(run.settings.origins) == mine
 
 
+def test_what_is_said_of_a_source_that_the_query_does_not_have_is_not_told_to_hold() -> None:
+    properties = {"spark.headgate.queries.q.sources.aa.paused": "true"}
+    started = Started(Trigger(), True, ShimQuery("r", print), None, settings=OfJob({}, properties))
+    run = a_run("q", MadeUpCheckpoint(), started=started)
+    run.open(described(1, "a", {"headgate.paused": "true"}))
+    with capture_logs() as logs:
+        run._planner()
+    told = {log["event"]: log for log in logs}
+    assert "did you mean a?" in told["a setting is said of a source that the query does not have"]["problem"]
+    assert told["settings of the job"]["holds"] == [
+        "headgate.paused of source a: true, by option headgate.paused"
+    ]
+
+
 @pytest.mark.parametrize("document", [None, QueryControl()])
 def test_a_query_of_which_nobody_says_anything_is_as_the_document_has_it(
     document: QueryControl | None,

@@ -129,7 +129,7 @@ class Settings:
         for problem in self._strange.among(unmatched):
             log.warning("a setting is said of a source that the query does not have", problem=problem)
         self.unmatched = unmatched
-        told = tuple(self._words(*each) for each in self.origins)
+        told = tuple(self._words(*each) for each in self.origins if not each[0] or each[0] in sources)
         if told != self._told:
             self._told = told
             log.info("settings of the job", query=self._query, holds=list(told))
