@@ -32,6 +32,7 @@ orders.writeStream.queryName("copy").option("headgate.interval", "5s").start()
 | `{PROPERTY}<setting>` | all queries, or all sources of all queries |
 
 A query's properties are those of its session when it starts (`spark.conf.set`, `--conf`, a flow's `spark_conf`).
+`spark.headgate.control`, and what else is of the driver as a whole, has to be there when the driver starts.
 Names of queries and sources are those that a resource uses ([sources](sources.md#names)). Values are written as in
 a resource: durations as `250ms`, `5s` or `1h30m`, never a number without a unit.
 

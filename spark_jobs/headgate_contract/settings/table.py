@@ -37,6 +37,8 @@ OUTAGE = "sourceOutage"
 """How long a source that is out of reach is waited for, without its prefix: of all queries of a session alike."""
 LINEAGE = PROPERTY + "fence.lineage"
 """What starts a driver again, and which start it is: `<uid of the resource>/<attempt>`. The operator says it."""
+CONTROL = PROPERTY + "control"
+"""The control document, which a driver is told of when it starts."""
 PROCESS = frozenset(
     {
         "application",

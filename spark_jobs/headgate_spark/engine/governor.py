@@ -11,10 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import structlog
 
 from headgate_contract import ControlDocument
+from headgate_contract.settings.table import CONTROL
 from headgate_spark.engine import protocol
 from headgate_spark.engine.checkpoint import CheckpointInUseError, CheckpointLock, release, side_directory
 from headgate_spark.engine.checkpoint_state import CheckpointState
@@ -64,6 +66,15 @@ class Governor:
         members = json.loads(query)
         started = begun(members, self._services.stop_query)
         self.table.begins(members["runId"], started)
+        said, control = started.settings.properties.get(CONTROL), self._services.control
+        if said is not None and (control is None or Path(said).absolute() != control.absolute()):
+            log.warning(
+                "a session names a control document, and only that of the driver's start is followed; start it anew "
+                f"with --conf {CONTROL}=…",
+                query=started.name,
+                said=said,
+                followed=None if control is None else str(control),
+            )
         forbearance = self._services.forbearance
         with suppress(ValueError):  # the query is refused for that, see `OfJob.read`
             forbearance = forbearance.said_by(started.settings.properties)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import field, replace
+from pathlib import Path
 from typing import Optional, Protocol
 
 from headgate_contract.newer import dataclass
@@ -99,6 +100,8 @@ class Services:
     """Ends the driver: to go on would only repeat a failure."""
     stop_query: Callable[[str], None] = lambda _run_id: None
     """Stops a run, by its id, as the job itself would."""
+    control: Path | None = None
+    """The control document that all queries of the driver follow."""
     recall: Callable[[], None] = lambda: None
     """Ends the leases that the shim has; called with no lock held."""
     positions: Positions | None = None

@@ -23,6 +23,7 @@ import structlog
 from headgate_contract.exit_codes import ERROR, ExitCode
 from headgate_contract.handover import EXECUTOR_TEMPLATE, SPARK_PROPERTIES
 from headgate_contract.listening import every_address
+from headgate_contract.settings.table import CONTROL
 from headgate_spark import __version__
 from headgate_spark.engine.shim import ShimError, jar_path
 from headgate_spark.exporter.server import DEFAULT_PORT
@@ -120,7 +121,7 @@ def _properties(options: argparse.Namespace) -> dict[str, str]:
     given = {
         settings.METRICS_PORT: str(options.metrics_port),
         settings.METRICS_ADDRESS: options.metrics_address,
-        settings.CONTROL: None if control is None else str(control),
+        CONTROL: None if control is None else str(control),
     }
     return {name: value for name, value in given.items() if value is not None}
 

@@ -84,6 +84,7 @@ class Runtime:
             alignment=DriverAlignment(lambda: by_clients_of(self._driver.view)),
             unread=lambda: by_consumers_of(self._driver.view),
             snapshots=lambda: snapshots_by_consumers_of(self._driver.view),
+            control=settings.control,
             recall=self._recall,
             wall_clock=time.time,
         )

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from headgate_contract.listening import every_address
-from headgate_contract.settings.table import PROPERTY
+from headgate_contract.settings.table import CONTROL, PROPERTY
 from headgate_spark.exporter.server import DEFAULT_PORT
 
 PREFIX = PROPERTY
-CONTROL = PREFIX + "control"
 APPLICATION = PREFIX + "application"
 METRICS_PORT = PREFIX + "metrics.port"
 METRICS_ADDRESS = PREFIX + "metrics.address"
