@@ -18,7 +18,8 @@ from support.command_line import Headgate
 
 ROOT = Path(__file__).parents[2]
 FLIGHTS = ROOT / "examples" / "flights.yaml"
-PAGE = """# TYPE headgate_setting_info gauge
+PAGE = """headgate_query_active{query="delays"} 1
+# TYPE headgate_setting_info gauge
 headgate_setting_info{query="delays",source="",setting="minPause",origin="option"} 1
 headgate_setting_info{query="delays",source="flights",setting="alignment.group",origin="property"} 1
 """
@@ -32,7 +33,9 @@ def driver() -> Iterator[str]:
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
-            page = "<html></html>" if self.path == "/jobs" else PAGE
+            page = {"/jobs": "<html></html>", "/early": "# TYPE headgate_query_active gauge\n"}.get(
+                self.path, PAGE
+            )
             self.wfile.write(page.encode() * (9000 if self.path == "/large" else 1))
 
         def log_message(self, *_: object) -> None:
@@ -96,6 +99,14 @@ def test_an_address_without_metrics_is_named_and_a_wrong_one_ends_with_2(
 def test_a_driver_that_is_gone_is_told_in_plain_words(headgate: Headgate) -> None:
     said = headgate("explain", "--metrics", "http://127.0.0.1:1/metrics").err
     assert "no metrics are read there (Connection refused); see that the driver runs" in said
+
+
+def test_a_job_that_has_not_started_a_query_is_not_one_that_says_nothing(
+    headgate: Headgate, driver: str
+) -> None:
+    ended = headgate("explain", FLIGHTS, "--metrics", driver.replace("/metrics", "/early"))
+    assert (ended.code, ended.out) == (1, "")
+    assert "the job has started no query yet, so nobody knows what it says" in " ".join(ended.err.split())
 
 
 def test_a_page_of_another_program_is_not_a_job_that_says_nothing(headgate: Headgate, driver: str) -> None:

@@ -16,7 +16,7 @@ from headgate.adapters.metrics.scrape import LARGEST_BYTES
 from headgate.api.application import SparkApplication
 from headgate.errors import TransientError, UsageError
 from headgate.reconcile.document import next_document
-from headgate_contract.metrics import SETTING_INFO
+from headgate_contract.metrics import QUERY_ACTIVE, SETTING_INFO
 from headgate_contract.settings.layers import Job, held
 from headgate_contract.settings.said import Given, in_properties
 from headgate_contract.settings.table import OF, Scope
@@ -63,6 +63,8 @@ def _reason(error: Exception) -> str:
 def _lines_of_settings(page: HTTPResponse, seconds: float) -> str:
     """Return the lines that say something of a setting; raises ValueError for a page that nobody would serve.
 
+    Raises TransientError where there is no query yet.
+
     What is served there is in the hands of a job, so a page has a largest size and a time, as for the operator.
     """
     deadline, body = time.monotonic() + seconds, bytearray()
@@ -75,6 +77,10 @@ def _lines_of_settings(page: HTTPResponse, seconds: float) -> str:
     if b"headgate_" not in body:
         raise ValueError("its page has no metric of Headgate")
     lines = body.decode().splitlines(keepends=True)
+    if not any(line.startswith(QUERY_ACTIVE.name) for line in lines):
+        raise TransientError(
+            "the job has started no query yet, so nobody knows what it says; ask again in a moment"
+        )
     return "".join(line for line in lines if line.startswith(SETTING_INFO.name))
 
 
