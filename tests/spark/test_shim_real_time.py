@@ -46,11 +46,12 @@ class Live(ScriptedPlanner):
 class Memory:
     """A source in the driver's memory that can be read in real-time mode, and holds whole numbers from 0 on."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, partitions: int = 1) -> None:
         jvm = spark.sparkContext._jvm
         streams = jvm.org.apache.spark.sql.execution.streaming.sources.LowLatencyMemoryStream
         self._jvm = jvm
-        self._stream = streams.singlePartition(spark._jsparkSession, jvm.org.apache.spark.sql.Encoders.LONG())
+        longs = jvm.org.apache.spark.sql.Encoders.LONG()
+        self._stream = streams.apply(spark._jsparkSession, partitions, longs)
         self.frame = DataFrame(self._stream.toDF(), spark)
         self.size = 0
 
@@ -100,10 +101,14 @@ def await_counts(query: StreamingQuery, sink: Path, memory: Memory) -> None:
     await_rows(query, sink, {key: str(count) for key, count in memory.counts.items()})
 
 
+def running_tasks(spark: SparkSession) -> int:
+    executors = spark._jsc.sc().statusTracker().getExecutorInfos()
+    return sum(each.numRunningTasks() for each in executors)
+
+
 def is_idle(spark: SparkSession) -> bool:
     """Tasks of a query that was stopped in a batch of real-time mode are killed in their own time, and hold slots."""
-    executors = spark._jsc.sc().statusTracker().getExecutorInfos()
-    return not any(each.numRunningTasks() for each in executors)
+    return running_tasks(spark) == 0
 
 
 @pytest.fixture
@@ -230,15 +235,16 @@ def test_stays_in_micro_batches_with_what_the_job_says_of_its_state(
 def test_slots_that_a_real_time_query_of_the_job_itself_holds_are_not_free(
     planner: Live, memory: Memory, tmp_path: Path, spark: SparkSession
 ) -> None:
-    rows = Memory(spark).frame.select((col("value") % KEYS).alias("key"), col("value"))
+    """One for each task of its batch: none is left, where one would be kept for a query of any other kind."""
+    rows = Memory(spark, partitions=2).frame.select((col("value") % KEYS).alias("key"), col("value"))
     plain = rows.writeStream.foreach(appending(tmp_path / "plain")).outputMode("update")
     with running(plain.trigger(realTime="1 second"), tmp_path / "plain-checkpoint"):
-        wait_until(lambda: not is_idle(spark), "a task of the plain query")
+        wait_until(lambda: running_tasks(spark) == 2, "the tasks of the plain query")
         planner.answer = LIVE
         memory.add(100)
-        with running(counted(memory, tmp_path / "rows"), tmp_path / "checkpoint") as query:
-            await_counts(query, tmp_path / "rows", memory)
-    assert "needs 2 task slots all the time, and 1 of 2 are free" in planner.refusals[0]
+        with running(counted(memory, tmp_path / "rows"), tmp_path / "checkpoint"):
+            wait_until(lambda: planner.refusals, "a refusal")
+    assert "needs 2 task slots all the time, and 0 of 2 are free for it; add executors" in planner.refusals[0]
 
 
 def test_state_stays_in_micro_batches_where_executors_come_and_go_by_themselves(
