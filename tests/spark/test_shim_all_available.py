@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from support.driver import recording
-from support.spark import DEADLINE_SECONDS, ScriptedPlanner, batch_sizes, running, wait_until
+from support.spark import DEADLINE_SECONDS, ScriptedPlanner, batch_sizes, governed, running, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -49,6 +49,32 @@ def test_it_waits_while_a_source_with_records_is_held(
         planner.answer = "all"
         waits.result(DEADLINE_SECONDS)
         assert batch_sizes(query) == [ROWS]
+
+
+class Unshortened(ScriptedPlanner):
+    """Finds the trigger of each query to be one that Headgate does not know."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        super().__init__()
+        self._spark = spark
+
+    def fence(self, run_id: str) -> str:
+        """It is asked for between the moment when Spark has made its trigger and the one when that is replaced."""
+        unknown = self._spark._jvm.org.apache.spark.sql.execution.streaming.runtime.MultiBatchExecutor()
+        for query in self._spark.streams.active:
+            getattr(query._jsq.streamingQuery(), "triggerExecutor_$eq")(unknown)
+        return super().fence(run_id)
+
+
+def test_it_is_waited_for_where_the_trigger_cannot_be_shortened(spark: SparkSession, tmp_path: Path) -> None:
+    planner = Unshortened(spark)
+    planner.answer = "all"
+    writer = replayed(spark, tmp_path).writeStream.format("noop").trigger(processingTime="1 second")
+    with governed(spark, planner), running(writer, tmp_path / "checkpoint") as query:
+        planner.await_more_questions(1)
+        execution = query._jsq.streamingQuery()
+        assert "MultiBatch" in execution.triggerExecutor().toString()
+        assert execution.awaitProgressLockCondition().getClass().getSimpleName() == "AllAvailable"
 
 
 def test_it_returns_though_sources_are_held_that_have_nothing_unread(

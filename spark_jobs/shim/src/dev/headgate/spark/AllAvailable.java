@@ -6,6 +6,8 @@ import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The condition on which {@code processAllAvailable} waits: Spark's own, but a held trigger does not end the wait.
@@ -15,6 +17,8 @@ import java.util.concurrent.locks.ReentrantLock;
  * nothing. So that word is taken back, before anyone can read it, until each stream had nothing unread once since the last thread came.
  */
 final class AllAvailable implements Condition {
+  private static final Logger LOG = LoggerFactory.getLogger(AllAvailable.class);
+
   private final RunningQuery query;
   private final Execution execution;
   private final ReentrantLock lock;
@@ -31,8 +35,13 @@ final class AllAvailable implements Condition {
   }
 
   /** Puts it in the place of Spark's; called on the query's thread. */
-  static void install(RunningQuery query, Execution execution) throws ReflectiveOperationException {
-    execution.set("awaitProgressLockCondition", new AllAvailable(query, execution));
+  static void install(RunningQuery query) {
+    Execution execution = query.realTime.execution;
+    try {
+      execution.set("awaitProgressLockCondition", new AllAvailable(query, execution));
+    } catch (ReflectiveOperationException | RuntimeException e) {
+      LOG.warn("Headgate cannot have processAllAvailable of {} wait for held sources; it returns before all is read", Thread.currentThread().getName(), e);
+    }
   }
 
   @Override

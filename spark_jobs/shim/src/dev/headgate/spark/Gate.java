@@ -99,7 +99,9 @@ final class Gate implements Governed.Handler {
       case "getDefaultReadLimit" -> {
         if (Shim.planner() != null) {
           awaitFence();
-          query.trigger.handOver(query);
+          if (query.trigger.handOver()) {
+            AllAvailable.install(query);
+          }
         }
       }
       case "reportLatestOffset" -> {

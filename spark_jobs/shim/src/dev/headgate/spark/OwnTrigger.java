@@ -36,22 +36,24 @@ final class OwnTrigger {
     this.realTime = realTime;
   }
 
-  /** Spark asks a stream for its default limit: has all of them asked from now on as often as the planner needs it. */
-  void handOver(RunningQuery running) {
-    if (asked) {
-      return;
+  /**
+   * Spark asks a stream for its default limit: has all of them asked from now on as often as the planner needs it.
+   *
+   * @return whether this is the first time, of a trigger that asks again and again
+   */
+  boolean handOver() {
+    if (asked || !(realTime.ownTrigger instanceof ProcessingTimeTrigger own)) {
+      return false;
     }
     asked = true;
-    if (realTime.ownTrigger instanceof ProcessingTimeTrigger own) {
-      try {
-        boolean isLong = own.intervalMs() == 0 || own.intervalMs() > BASE_MILLIS;
-        replaceExecutor(isLong);
-        ownMillis = isLong ? own.intervalMs() : 0;
-        AllAvailable.install(running, new Execution(query));
-      } catch (ReflectiveOperationException | RuntimeException e) {
-        LOG.warn("Headgate cannot shorten the trigger of {}; it is governed at its own, and reacts no faster", Thread.currentThread().getName(), e);
-      }
+    try {
+      boolean isLong = own.intervalMs() == 0 || own.intervalMs() > BASE_MILLIS;
+      replaceExecutor(isLong);
+      ownMillis = isLong ? own.intervalMs() : 0;
+    } catch (ReflectiveOperationException | RuntimeException e) {
+      LOG.warn("Headgate cannot shorten the trigger of {}; it is governed at its own, and reacts no faster", Thread.currentThread().getName(), e);
     }
+    return true;
   }
 
   /**

@@ -59,7 +59,7 @@ final class RealTime {
           FORMAT, "2");
 
   private final StreamingQuery query;
-  private final Execution execution;
+  final Execution execution;
   private final RealTimeChecks checks;
 
   /** The trigger that the job has given the query. */
