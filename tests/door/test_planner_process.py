@@ -139,6 +139,14 @@ def dying(folder: Path) -> str:
     return script(folder / "dying", f"echo started >> {folder}/starts; exit 7")
 
 
+def test_what_opens_a_notebook_is_not_taken_for_a_python(job: Job, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", "/usr/local/bin/jupyter")
+    job.start()
+    job.await_all()
+    assert job.planner().is_running()
+    assert GAVE_UP not in job.kind.log
+
+
 UNUSABLE = [
     (nowhere, "the planner's process cannot be started"),
     (too_old, "it needs Python 3.9 or newer, and "),

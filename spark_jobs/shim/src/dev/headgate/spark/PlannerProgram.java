@@ -54,9 +54,15 @@ final class PlannerProgram {
   private static String python(SparkConf conf) {
     return Stream.of(conf.get(PYTHON, null), conf.get("spark.pyspark.driver.python", null), System.getenv("PYSPARK_DRIVER_PYTHON"),
             conf.get("spark.pyspark.python", null), System.getenv("PYSPARK_PYTHON"))
-        .filter(name -> name != null && !name.isBlank())
+        .filter(name -> name != null && !name.isBlank() && isInterpreter(name))
         .findFirst()
         .orElse("python3");
+  }
+
+  /** What opens a notebook is the driver's Python to PySpark, and takes other arguments than a Python does. */
+  private static boolean isInterpreter(String name) {
+    String program = name.substring(name.lastIndexOf('/') + 1);
+    return !program.startsWith("jupyter") && !program.startsWith("ipython");
   }
 
   /** Where Python finds the runtime: in this jar, or, where that has none, in the installation that the jar is part of. */
