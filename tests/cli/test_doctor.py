@@ -561,6 +561,16 @@ def test_a_run_whose_driver_is_gone(headgate: Headgate, run: tuple[Path, DriverP
     assert (never.code, found(never)["metrics"][0]) == (0, "unknown")
 
 
+@pytest.mark.parametrize(("exit_code", "code", "level"), [("0", 0, "unknown"), ("76", 1, "problem")])
+def test_a_run_whose_driver_has_ended(
+    headgate: Headgate, run: tuple[Path, DriverPage], tmp_path: Path, exit_code: str, code: int, level: str
+) -> None:
+    (run[0] / "exit-code").write_text(f"{exit_code}\n")
+    ended = look_at(headgate, run[0], tmp_path)
+    says = f"no driver runs: the last one has ended with exit code {exit_code}"
+    assert (ended.code, found(ended)["metrics"][:2]) == (code, (level, says))
+
+
 def test_a_state_folder_that_is_not_there(headgate: Headgate, tmp_path: Path) -> None:
     ended = look_at(headgate, tmp_path / "none", tmp_path)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headgate.adapters.address import Address
+from headgate.adapters.local.atomic import read_text
 from headgate.adapters.local.driver import LOOPBACK
 from headgate.adapters.local.state_dir import StateDir
 from headgate.adapters.metrics.scrape import scrape
@@ -28,6 +29,11 @@ def check_run(folder: Path) -> Iterator[Finding]:
     if announced is None:
         says = "no driver has reported where it serves its metrics: none runs, or it is starting"
         yield Finding("metrics", of, Level.UNKNOWN, says, f"see the end of {files.log}")
+        return
+    if (code := read_text(files.exit_code)) is not None:  # it is there until the next driver starts
+        level = Level.UNKNOWN if code.strip() == "0" else Level.PROBLEM
+        says = f"no driver runs: the last one has ended with exit code {code.strip()}"
+        yield Finding("metrics", of, level, says, f"see the end of {files.log}")
         return
     found = scrape(Address(LOOPBACK, int(announced["metricsPort"])), time.time(), SCRAPE_SECONDS)
     if isinstance(found, Outage):
