@@ -321,12 +321,15 @@ class SparkApplicationStatus(StatusModel):
 
     @property
     def waits_for_executors(self) -> bool:
-        """Whether fewer executors have registered than were asked for, or a driver that is heard says no number.
+        """Whether fewer executors have registered than were asked for."""
+        return None not in (self.executor_instances, self.executors_running) and not self.has_all_executors
 
-        A driver tells their number with what else no vote depends on, which may come later than the rest.
+    @property
+    def lacks_executor_count(self) -> bool:
+        """Whether the driver is heard, and has not said yet how many of the executors that were asked for it has.
+
+        It says so with what else no vote depends on, which may come later than the rest.
         """
-        if self.executor_instances is None or self.has_all_executors:
-            return False
         heard = self.condition("MetricsAvailable")
         is_heard = heard is not None and heard.status is ConditionStatus.TRUE
-        return self.executors_running is not None or is_heard
+        return is_heard and self.executor_instances is not None and self.executors_running is None
