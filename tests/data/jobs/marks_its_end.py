@@ -20,12 +20,16 @@ def mark():
     Path(target, "_SUCCESS").touch()
 
 
-if waits == "poll":
+if waits == "thread":
     waiting = threading.Thread(target=mark)
     waiting.start()
+    waiting.join()
+elif waits == "any":
+    spark.streams.awaitAnyTermination()
+    Path(target, "_SUCCESS").touch()
+elif waits == "poll":
     while query.isActive:
         time.sleep(0.1)
     Path(target, "_SUCCESS").touch()
-    waiting.join()
 else:
     mark()

@@ -261,7 +261,7 @@ class Cluster:
                 seconds = time.monotonic() - started
                 self._listener(verb=call.method, kind=call.kind.plural, status=status, seconds=seconds)
         if response.status >= HTTPStatus.MULTIPLE_CHOICES:
-            raise refusal(call, response.status, content, response.headers.get("Retry-After"))
+            raise self._refusal(call, response.status, content, response.headers.get("Retry-After"))
         return content
 
     def _unreachable(self, call: Call, error: Exception) -> TransientError:
@@ -270,6 +270,9 @@ class Cluster:
 
     def _foreign(self, call: Call, what: str, content: bytes) -> TransientError:
         return ApiUnavailable(f"{call}: the answer is {what}: {scrubbed(_beginning(content))}")
+
+    def _refusal(self, call: Call, status: int, content: bytes, retry_after: str | None) -> TransientError:
+        return refusal(call, status, content, retry_after)
 
     async def _send(self, call: Call) -> tuple[aiohttp.ClientResponse, bytes]:
         api, headers = self._api, {"Accept": call.accept, "Content-Type": call.content_type}
