@@ -7,6 +7,7 @@ Both have the same JVM and as many threads. Spark's query keeps the values alone
 
 import argparse
 import json
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -60,7 +61,7 @@ class Poller:
 
 
 def main() -> None:
-    """Read in turns, and write how long each run took, by who read."""
+    """Read in turns, write how long each run took, by who read, and stay until the process is stopped."""
     parser = argparse.ArgumentParser(description="Read a topic by Spark and by its client alone.")
     parser.add_argument("--bootstrap", required=True, help="where the broker is")
     parser.add_argument("--topic", required=True, help="what is read")
@@ -88,6 +89,7 @@ def main() -> None:
     unfinished = args.results.with_suffix(".unfinished")
     unfinished.write_text(json.dumps(seconds))
     unfinished.rename(args.results)
+    threading.Event().wait()
 
 
 if __name__ == "__main__":
