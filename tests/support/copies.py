@@ -59,7 +59,7 @@ class Volume:
 
     def claim(self, cluster: Cluster, namespace: str) -> None:
         """Make the volume, and a claim to it by the name of the application."""
-        self.folder.mkdir()
+        self.folder.mkdir(exist_ok=True)  # what another claim has left is gone on with
         self.folder.chmod(0o777)  # for whatever user a pod runs as
         of_many = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
         name = f"{namespace}-{NAME}"
