@@ -37,11 +37,15 @@ from headgate.api.validation import validate_given
 from headgate.decision.lifecycle import RELEASE_SECONDS
 from headgate.reconcile.memory import LoopMemory
 from headgate_contract import ControlDocument
+from headgate_contract.foreign import scrubbed
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedSpec:
-    """A resource that the API server let through, and that cannot be acted on."""
+    """A resource that the API server let through, and that cannot be acted on.
+
+    `message` quotes what is in it, but for what looks like a secret.
+    """
 
     message: str
 
@@ -145,9 +149,9 @@ def _parsed(given: Manifest, defaults: DriverDefaults) -> Declared:
     application, findings = validate_given(given)
     if application is None:
         errors = [finding for finding in findings if finding.severity is Severity.ERROR]
-        return RefusedSpec("; ".join(f"{error.path}: {error.message}" for error in errors))
+        return RefusedSpec(scrubbed("; ".join(f"{error.path}: {error.message}" for error in errors)))
     message = _impossible_here(application, defaults)
-    return application if message is None else RefusedSpec(message)
+    return application if message is None else RefusedSpec(scrubbed(message))
 
 
 def _impossible_here(application: SparkApplication, defaults: DriverDefaults) -> str | None:

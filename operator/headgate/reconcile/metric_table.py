@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from headgate.reconcile.readings import Column, DriverMetrics, QueryMetrics, SourceMetrics
 from headgate_contract import metrics
+from headgate_contract.foreign import scrubbed
 from headgate_contract.lag_votes import LagVoter
 from headgate_contract.metrics import Metric
 
@@ -121,6 +122,18 @@ def texts(field: str) -> Put:
     return lambda where, detail, _: setattr(where, field, tuple(sorted({*getattr(where, field), detail})))
 
 
+def sentence(field: str) -> Put:
+    """Return what puts the words in the label, without what looks like a secret: it is the job's to choose."""
+    put = text(field)
+    return lambda where, detail, value: put(where, scrubbed(detail), value)
+
+
+def sentences(field: str) -> Put:
+    """Return what collects them."""
+    put = texts(field)
+    return lambda where, detail, value: put(where, scrubbed(detail), value)
+
+
 def by_text(field: str) -> Put:
     """Return what collects values by the text of the label."""
 
@@ -171,19 +184,19 @@ ROWS: Final[tuple[Row, ...]] = (
     _row(metrics.DRIVER_STOPPING, "stopping", flag),
     _row(metrics.SPARK_INFO, "spark_version", text),
     _row(metrics.EXECUTORS, "executors", whole),
-    _row(metrics.EXECUTORS_REFUSED, "executors_refused", text),
-    _row(metrics.SETTING_UNMATCHED, "unmatched", texts),
-    _row(metrics.CHECKPOINT_UNFENCED, "unfenced", texts),
-    _row(metrics.CONTROL_UNREAD, "control_unread", texts),
+    _row(metrics.EXECUTORS_REFUSED, "executors_refused", sentence),
+    _row(metrics.SETTING_UNMATCHED, "unmatched", sentences),
+    _row(metrics.CHECKPOINT_UNFENCED, "unfenced", sentences),
+    _row(metrics.CONTROL_UNREAD, "control_unread", sentences),
     # A query
     _row(metrics.QUERY_ACTIVE, "active", flag, Column.EXCEPTIONS),
-    _row(metrics.QUERY_FAILED, "failure", text),
+    _row(metrics.QUERY_FAILED, "failure", sentence),
     _row(metrics.QUERY_STARTED, "started_at", lambda _: _started, Column.DRIVERS),
     _row(metrics.QUERY_UNPLANNED, "unplanned", flag),
     _row(metrics.QUERY_BACKLOG, "backlog", flag),
     _row(metrics.QUERY_VOTES, "votes", flag, Column.DRIVERS),
     _row(metrics.QUERY_REAL_TIME, "real_time", flag),
-    _row(metrics.QUERY_REAL_TIME_REFUSED, "real_time_refused", text),
+    _row(metrics.QUERY_REAL_TIME_REFUSED, "real_time_refused", sentence),
     _row(metrics.QUERY_INTERVAL, "interval_seconds"),
     _row(metrics.QUERY_GRANT, "grant_records"),
     _row(metrics.QUERY_MEMORY_BOUND, "memory_bound_records"),
@@ -206,7 +219,7 @@ ROWS: Final[tuple[Row, ...]] = (
     _row(metrics.QUERY_BATCH_DURATION, "batch_seconds", asked=_PAGE),
     # A source of a query
     _row(metrics.SOURCE_INFO, "lane", text),
-    _row(metrics.SOURCE_OUT_OF_REACH, "out_of_reach", text, Column.EXCEPTIONS),
+    _row(metrics.SOURCE_OUT_OF_REACH, "out_of_reach", sentence, Column.EXCEPTIONS),
     _row(metrics.SOURCE_PENDING, "pending_records", furthest_behind, Column.PENDING),
     _row(metrics.SOURCE_PLANNED, "planned_records"),
     _row(metrics.SOURCE_PROCESSED, "processed_records", asked=_PAGE),
@@ -216,7 +229,7 @@ ROWS: Final[tuple[Row, ...]] = (
     _row(metrics.SOURCE_EVENT_TIME_LAG, "event_time_lag_seconds", asked=_PAGE),
     _row(metrics.SOURCE_IDLE, "idle_seconds", asked=_PAGE),
     _row(metrics.SOURCE_PHASE, "phase", flag, Column.EXCEPTIONS),
-    _row(metrics.SOURCE_SNAPSHOT_PROBLEM, "snapshot_problem", text),
+    _row(metrics.SOURCE_SNAPSHOT_PROBLEM, "snapshot_problem", sentence),
     _row(metrics.SOURCE_BACKLOG_VOTE, "votes", lambda _: _votes, Column.EXCEPTIONS),
     _row(metrics.SOURCE_PAUSED, "paused", flag, Column.EXCEPTIONS),
     _row(metrics.SOURCE_FINISHED, "finished", flag, Column.EXCEPTIONS),

@@ -24,6 +24,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 
 from headgate.errors import ApiConflict, ApiNotFound, ApiRefused, ApiUnavailable, TransientError
 from headgate.key import Key, key_of
+from headgate_contract.foreign import scrubbed
 
 Manifest = dict[str, Any]
 """An object of the API, as JSON."""
@@ -263,7 +264,7 @@ class Cluster:
                 seconds = time.monotonic() - started
                 self._listener(verb=call.method, kind=call.kind.plural, status=status, seconds=seconds)
         if response.status >= HTTPStatus.MULTIPLE_CHOICES:
-            raise self._refusal(call, response.status, content, response.headers.get("Retry-After"))
+            raise refusal(call, response.status, content, response.headers.get("Retry-After"))
         return content
 
     def _unreachable(self, call: Call, error: Exception) -> TransientError:
@@ -271,20 +272,7 @@ class Cluster:
         return ApiUnavailable(f"{call}: {what}")
 
     def _foreign(self, call: Call, what: str, content: bytes) -> TransientError:
-        return ApiUnavailable(f"{call}: the answer is {what}: {_beginning(content)}")
-
-    def _refusal(self, call: Call, status: int, content: bytes, retry_after: str | None) -> TransientError:
-        message = status_of(content).get("message") or _beginning(content)
-        text = f"{call}: {status}: {message}"
-        match status:
-            case 404 | 410:
-                return ApiNotFound(text)
-            case 409:
-                return ApiConflict(text)
-            case 408 | 429 | 500 | 502 | 503 | 504:
-                return ApiUnavailable(text, _seconds(retry_after))
-            case _:
-                return ApiRefused(text, message)
+        return ApiUnavailable(f"{call}: the answer is {what}: {scrubbed(_beginning(content))}")
 
     async def _send(self, call: Call) -> tuple[aiohttp.ClientResponse, bytes]:
         api, headers = self._api, {"Accept": call.accept, "Content-Type": call.content_type}
@@ -319,6 +307,21 @@ def session_of(api: ApiClient, *middlewares: aiohttp.ClientMiddlewareType) -> ai
         proxy=api.configuration.proxy,
         read_bufsize=2**21,
     )
+
+
+def refusal(call: Call, status: int, content: bytes, retry_after: str | None) -> TransientError:
+    """Return the error that an answer with this status is, in the server's words without what is secret in them."""
+    message = scrubbed(str(status_of(content).get("message") or _beginning(content)))
+    text = f"{call}: {status}: {message}"
+    match status:
+        case 404 | 410:
+            return ApiNotFound(text)
+        case 409:
+            return ApiConflict(text)
+        case 408 | 429 | 500 | 502 | 503 | 504:
+            return ApiUnavailable(text, _seconds(retry_after))
+        case _:
+            return ApiRefused(text, message)
 
 
 def status_of(content: bytes) -> Manifest:

@@ -17,6 +17,7 @@ from headgate.adapters.kubernetes.times import unix_time
 from headgate.adapters.last_words import LONGEST_NOTE, last_words
 from headgate.decision.driver import Driver, Exit, Obstacle, StepReason
 from headgate_contract.exit_codes import OOM_KILLED, ExitCode
+from headgate_contract.foreign import scrubbed
 
 KILLED = 137
 """What a container ends with whose first process was killed."""
@@ -278,5 +279,5 @@ def changed_at(pod: Manifest, kind: str) -> float:
 
 
 def in_words(reason: str, message: str | None) -> str:
-    """Return what Kubernetes says, in a line of bounded length."""
-    return (reason if not message else f"{reason}: {' '.join(message.split())}")[:LONGEST_NOTE]
+    """Return what Kubernetes says, in a line of bounded length, without what looks like a secret."""
+    return (reason if not message else f"{reason}: {' '.join(scrubbed(message).split())}")[:LONGEST_NOTE]
