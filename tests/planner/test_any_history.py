@@ -15,6 +15,7 @@ from headgate_contract.held import HeldBy
 from headgate_spark.planner.bucket import burst_of
 from headgate_spark.planner.model import Hold, HybridMemory, TakeUpTo
 from support.examples import examples
+from support.planning_laws import RateLaw
 from support.scripted_spark import BASE, ScriptedSpark, Stream
 
 NAMES = ("flights", "weather", "airports")
@@ -61,25 +62,6 @@ events = st.lists(
     ),
     max_size=20,
 )
-
-
-@dataclass
-class RateLaw:
-    """The reference: what is planned in a window of constant settings is at most rate * W + burst + 1."""
-
-    rate: float | None = None
-    burst: float = 0.0
-    level: float = 0.0
-    at: float = 0.0
-
-    def check(self, rate: float | None, burst: float, planned: int, now: float) -> None:
-        if (rate, burst) != (self.rate, self.burst):
-            self.rate, self.burst, self.level, self.at = rate, burst, 0.0, now
-        if rate is None:
-            return
-        self.level = max(0.0, self.level - rate * max(0.0, now - self.at)) + planned
-        self.at = max(self.at, now)
-        assert self.level <= burst * (1 + 1e-9) + 1
 
 
 @dataclass

@@ -4,13 +4,13 @@ What is taken for given of Spark is what it does: each source is asked once per 
 each run, and a batch is made of the answers that came in time. What the shim does where a call fails is drawn too:
 the question is asked twice, its answer is lost, or it arrives when others have been asked meanwhile. Streams are told
 of in any order and twice, some of them when they are first asked. A run may end in the middle of a round, or of a
-batch, which then runs again.
+batch, which then runs again. The planner may end as well, and another one takes up the run.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -86,6 +86,8 @@ class GovernedQuery:
     random: Random
     faulty: float = 0.0
     """How many of the questions meet a fault."""
+    faults: Sequence[str] = FAULTS
+    """Which ones."""
     now: float = 1000.0
     times: Mapping[str, Log] = field(default_factory=dict)
     """Event times of records, of sources that are aligned."""
@@ -98,6 +100,8 @@ class GovernedQuery:
     position: dict[str, int] = field(init=False)
     triggers: list[Trigger] = field(default_factory=list)
     batches: int = 0
+    output: dict[int, dict[str, tuple[int, int]]] = field(default_factory=dict)
+    """By batch, what the sink has of each source: records from the first number up to the second."""
     _runs: int = 0
     _number: int = 0
     _questions: int = 0
@@ -113,20 +117,29 @@ class GovernedQuery:
     def __post_init__(self) -> None:
         self.position = dict.fromkeys(self.sources, 0)
         self.handles: dict[str, int] = {}
+        self._faults = self._asked = self._unheard = 0
+        self._lost: dict[str, int] = {}
         self.checkpoint = MadeUpCheckpoint()
+        self.governor = self._a_governor()
+        self.governor.take_document(ControlDocument(generation=1, queries={QUERY: self.control}))
+        self.restart()
+
+    def _a_governor(self) -> Governor:
         logs = {Split(name, f"{name}/0"): log for name, log in self.times.items()}
-        self.governor = Governor(
+        return Governor(
             Services(
                 acquire_lock=Locks().acquire,
                 open_checkpoint=lambda _: self.checkpoint,  # type: ignore[arg-type,return-value]
                 observer=Unmeasured(),
+                recall=self._recall,
                 alignment=DriverAlignment(lambda: MadeUpTimes(logs)),
                 clock=lambda: self.now,
                 wall_clock=lambda: self.epoch + self.now,
             )
         )
-        self.governor.take_document(ControlDocument(generation=1, queries={QUERY: self.control}))
-        self.restart()
+
+    def _recall(self) -> None:
+        self._leased_until = 0.0
 
     # What Spark does ---------------------------------------------------------------------------
 
@@ -139,15 +152,26 @@ class GovernedQuery:
         self.order = self.random.sample(self.sources, len(self.sources))
         self._number, self._passed, self._late = 0, {}, []
         self._leased_until, self._report_untold = 0.0, None
-        begins(self.governor, run=self._run, name=QUERY, interval_seconds=self.job.interval_seconds)
+        self._begin()
+        self._untold = {name for name in self.sources if self.late and self.random.random() < self.faulty}
+        told = [name for name in self.sources if name not in self._untold]
+        for name in self._any_order([*told, *(name for name in told if self.random.random() < self.faulty)]):
+            self._open(name)
+
+    def _begin(self, **more: object) -> None:
+        begins(self.governor, run=self._run, name=QUERY, interval_seconds=self.job.interval_seconds, **more)
         kept = bool(self.checkpoint.left.ends)
         self._goes_on = {
             name: f"resume:{self._offset(name, self.position[name])}" if kept else "ok"
             for name in self.sources
         }
-        self._untold = {name for name in self.sources if self.late and self.random.random() < self.faulty}
-        told = [name for name in self.sources if name not in self._untold]
-        for name in self._any_order([*told, *(name for name in told if self.random.random() < self.faulty)]):
+
+    def planner_restarts(self) -> None:
+        """Have another planner, which is told of the run and its streams, and knows nothing else of them."""
+        self.governor = self._a_governor()
+        self._late, self._leased_until = [], 0.0
+        self._begin(resumed=True)
+        for name in self._any_order(name for name in self.sources if name not in self._untold):
             self._open(name)
 
     def restart_in_mid_round(self, asked: int) -> None:
@@ -194,7 +218,7 @@ class GovernedQuery:
             [1, 1, 2]
         )  # the shim counts triggers of which nobody is told as well
         self._faults = self._asked = self._unheard = 0
-        self._lost: dict[str, int] = {}
+        self._lost = {}
         at, ends = self.now, {}
         pending = {name: self.latest[name] - self.position[name] for name in self.sources}
         for name in self.order:
@@ -203,6 +227,10 @@ class GovernedQuery:
         read = {name: end - self.position[name] for name, end in ends.items() if end > self.position[name]}
         assert all(end >= self.position[name] for name, end in ends.items())
         assert all(end <= self.latest[name] for name, end in ends.items())
+        if read:
+            self.output[self.batches] = {
+                name: (end - read[name], end) for name, end in ends.items() if name in read
+            }
         self.position |= ends
         if read and self._dies_in_batch:
             self._die_in(read)
@@ -243,7 +271,7 @@ class GovernedQuery:
             self._untold.discard(name)
             self._open(name)
         question = Question(self.handles[name], self._told(), self._offset(name, self.position[name]))
-        fault = self.random.choice(FAULTS) if self.random.random() < self.faulty else None
+        fault = self.random.choice(self.faults) if self.random.random() < self.faulty else None
         self._faults += fault is not None
         self._asked += 1
         if fault == "late":
@@ -274,8 +302,10 @@ class GovernedQuery:
             self._leased_until = self.now + int(rest.split(":")[0]) / 1000
         if verb in ("hold", "lease"):
             return None
-        assert verb == "offset", answer
         self._passed[self.handles[name]] = self._number
+        if verb == "all":
+            return self.latest[name]
+        assert verb == "offset", answer
         return self._offset_in(name, answer)
 
     @staticmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from support.event_logs import Log, event_time
@@ -69,3 +70,22 @@ def none_is_past_the_limit(
         assert trigger.unheard or not reached or max(reached) <= floor + drift_ms, (
             f"at {trigger.at:.1f} {max(reached) - floor} ms ahead: {dict(trigger.read)}"
         )
+
+
+@dataclass
+class RateLaw:
+    """The reference: what is planned in a window of constant settings is at most rate * W + burst + 1."""
+
+    rate: float | None = None
+    burst: float = 0.0
+    level: float = 0.0
+    at: float = 0.0
+
+    def check(self, rate: float | None, burst: float, planned: int, now: float) -> None:
+        if (rate, burst) != (self.rate, self.burst):
+            self.rate, self.burst, self.level, self.at = rate, burst, 0.0, now
+        if rate is None:
+            return
+        self.level = max(0.0, self.level - rate * max(0.0, now - self.at)) + planned
+        self.at = max(self.at, now)
+        assert self.level <= burst * (1 + 1e-9) + 1
