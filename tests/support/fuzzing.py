@@ -78,7 +78,8 @@ class Fed:
 
     inputs: int = 0
     slowest_seconds: float = 0.0
-    """Of processor time."""
+    """Of processor time, of the input that takes longest whenever it is fed. What takes long only once is the
+    first use of something, or a collection of garbage."""
     grown_mib: float = 0.0
     """By how much the largest memory of the process has grown meanwhile."""
     defects: tuple[Defect, ...] = ()
@@ -95,15 +96,23 @@ def feed(surface: Surface, count: int, seed: int, most_defects: int = 5) -> Fed:
             defects.append(defect)
     while fed.inputs < count and len(defects) < most_defects:
         content = mutated(chance.choice(examples), drawn(chance))
-        began = time.process_time()
-        defect = tried(surface, content)
-        fed.slowest_seconds = max(fed.slowest_seconds, time.process_time() - began)
+        defect, took = _timed(surface, content)
+        if defect is None and took > fed.slowest_seconds:
+            again = min(_timed(surface, content)[1] for _ in range(2))
+            fed.slowest_seconds = max(fed.slowest_seconds, min(took, again))
         fed.inputs += 1
         if defect is not None:
             defects.append(defect)
     fed.grown_mib = _largest_mib() - before
     fed.defects = tuple(defects)
     return fed
+
+
+def _timed(surface: Surface, content: bytes) -> tuple[Defect | None, float]:
+    """Feed one input; return what is wrong, and the seconds of processor time that it took."""
+    began = time.process_time()
+    defect = tried(surface, content)
+    return defect, time.process_time() - began
 
 
 def _largest_mib() -> float:

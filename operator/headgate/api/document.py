@@ -16,6 +16,7 @@ import yaml
 from headgate.api.finding import Location
 
 _MOST_NODES: Final = 200_000  # far above any resource; the API server takes 3 MiB at most
+_MOST_BRACKETS: Final = 100  # one in the other; for each that it reads, PyYAML goes through all that are open
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,12 @@ class _Loader(yaml.SafeLoader):
         first: [(tag, form) for tag, form in resolvers if tag.rpartition(":")[2] in ("bool", "null", "merge")]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
+
+    def fetch_flow_collection_start(self, token: type[yaml.Token]) -> None:
+        """Read a bracket that is opened, where not too many are open."""
+        if self.flow_level >= _MOST_BRACKETS:
+            raise yaml.MarkedYAMLError(problem="is nested too deeply", problem_mark=self.get_mark())
+        super().fetch_flow_collection_start(token)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """Say where a value is that its tag does not fit (`!!int x`, a number of 5,000 digits)."""
