@@ -1,11 +1,13 @@
 """An application on a real API server that is edited field by field, and where each edit leads it to.
 
-An edit is judged by what it leads to on a cluster in memory (`support.transitions`).
+An edit is judged by what it leads to on a cluster in memory (`support.transitions`). That one takes any pod, where
+this one refuses such as are none: whether it does is asked of it, with the pod that the driver is to have.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 
 from headgate.adapters.kubernetes.client import Manifest
@@ -17,11 +19,11 @@ from headgate_contract.receiving import read
 from support.cluster import KubectlError
 from support.every_field import Field, whole, with_value
 from support.on_server import OnServer
-from support.transitions import fresh, is_taken, told
+from support.transitions import Edited, fresh, is_taken, told
 
 TURNS = 40
-CALM = 3
-"""Turns in which nothing changes any more."""
+CALM = 5
+"""Turns in which nothing changes any more: longer than it takes until a server that fails is told of."""
 SECONDS = 15.0
 NAME = "flights"
 
@@ -53,12 +55,34 @@ def edited(o: OnServer, edits: Sequence[tuple[Field, str]]) -> Iterator[str | No
 def difference(o: OnServer, changed: Manifest) -> str | None:
     """Return in what it differs from a fresh application with the same spec, on a cluster in memory."""
     ideal = fresh(changed)
-    found, wanted = o.said("Ready")[1], ideal.ready[0]
+    (_, found, message), wanted = o.said("Ready"), ideal.ready[0]
+    if found == "StartRefused" and (refused := pod_refused(o, changed)) is not None:
+        return None if refused in message else f"it says {message}, and {refused} is what is refused"
     if found != wanted:
         return f"it is {found}, and {wanted} in memory"
     said = tuple(map(told, documents(o)))
     if wanted != "InvalidSpec" and said != ideal.documents:
         return f"its drivers are told {said}, and {ideal.documents} in memory"
+    return None
+
+
+def pod_refused(o: OnServer, resource: Manifest) -> str | None:
+    """Return the field by which the API server refuses the driver's pod, if it names one; `None`: it does not."""
+    edited = Edited()
+    edited.declare(resource)
+    (pod,) = edited.cluster.pods()
+    metadata = {name: pod["metadata"][name] for name in ("labels", "annotations")}
+    wanted = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**metadata, "name": "asked", "namespace": o.namespace},
+        "spec": {name: value for name, value in pod["spec"].items() if name != "nodeName"},
+    }
+    try:
+        o.kubectl("create", "--dry-run=server", "-f", "-", input=json.dumps(wanted))
+    except KubectlError as error:
+        field = re.search(r"\b(?:spec|metadata)\.\S+?(?=: )", str(error))
+        return "" if field is None else field[0]
     return None
 
 
