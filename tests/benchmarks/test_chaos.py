@@ -5,18 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from benchmarks.chaos import __main__ as chaos
 from benchmarks.chaos.catalog import IN_MEMORY
 from benchmarks.chaos.scenario import Bench
 from benchmarks.chaos.scenarios import fuzz, laws, misoperation, stale, tenants
-from benchmarks.laws import loaded
+from benchmarks.laws import ELSEWHERE, Drawn, draw, loaded, rules_of
 from support.fuzzing import Defect, Fed
 from support.staleness import StaleError
 from support.surfaces import Surface
 from support.tenants import TenantError
 from support.transitions import LawError
 
+ROOT = Path(__file__).parents[2]
 BREAKS = """
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
@@ -93,6 +96,44 @@ def chaos_measured(value: float) -> object:
     return stale.Measured([value])
 
 
+def test_each_law_has_a_machine_that_draws_and_is_checked_where_it_is_said_to_be() -> None:
+    every = [f"L{number}" for number in range(1, 13)]
+    assert list(ELSEWHERE) == every
+    assert {law for machine in laws.MACHINES for law in machine.laws} == set(every)
+    for machine in laws.MACHINES:
+        assert f"class {machine.name}(RuleBasedStateMachine)" in (ROOT / machine.file).read_text()
+    assert [place for places in ELSEWHERE.values() for place in places if not (ROOT / place).exists()] == []
+    found = laws.by_law({machine.title: 10 for machine in laws.MACHINES})
+    assert all(found[law]["steps"] for law in every)
+
+
+def test_a_step_is_a_rule_and_no_invariant_and_no_beginning() -> None:
+    drawn, same, other = (Drawn(rules_of(Counts)) for _ in range(3))
+    for begin, of in ((1, drawn), (1, same), (2, other)):
+        Counts.steps = 0
+        draw(Counts, 20, begin, of)
+        assert of.steps == Counts.steps > 500
+    assert drawn.told() == same.told() != other.told()
+
+
+class Counts(RuleBasedStateMachine):
+    """Counts what is drawn of it."""
+
+    steps = 0
+
+    @initialize()
+    def begin(self) -> None:
+        pass
+
+    @rule(number=st.integers())
+    def goes_on(self, number: int) -> None:
+        Counts.steps += 1
+
+    @invariant()
+    def holds(self) -> None:
+        pass
+
+
 @pytest.mark.processes
 def test_a_seed_draws_the_same_histories_whatever_else_was_imported(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -117,10 +158,10 @@ def test_a_broken_law_is_told_with_its_history_and_the_command_that_draws_it_aga
     (tmp_path / "broken.py").write_text(BREAKS)
     told: list[str] = []
     bench = Bench(bench.root, bench.seed, 1, told.append)
-    machine = laws.Machine("L0: nothing holds", "fuzz/test_surfaces", "Breaks", 5)
+    machine = laws.Machine(("L0",), "nothing holds", "fuzz/test_surfaces", "Breaks", 5)
     monkeypatch.setattr(laws, "MACHINES", (machine,))
     run = f"import benchmarks.laws as of; of.TESTS = of.Path('{tmp_path}'); of.main()"
-    breaks = "of.MACHINES = (of.Machine('L0: nothing holds', 'broken', 'Breaks', 5),)"
+    breaks = "of.MACHINES = (of.Machine(('L0',), 'nothing holds', 'broken', 'Breaks', 5),)"
     monkeypatch.setattr(laws, "MODULE", ("-c", run.replace("of.main", f"{breaks}; of.main")))
 
     found = laws.measure(bench)

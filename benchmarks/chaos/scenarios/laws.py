@@ -1,7 +1,6 @@
-"""The laws of operator, queue, lease and fence in more histories than a test draws: their state machines, long.
+"""The laws L1 to L12 in more histories than a test draws: their state machines, long.
 
-The plan's other laws are checked by what real drivers leave: L1 by a fixture of every Spark test, L2 to L4 and L12 by
-`end_to_end`, L9 by `tenants` too, L11 by `tests/operator_process/test_canaries.py`.
+The row says of each law which machines check it, how many steps were drawn of them, and where else it is checked.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.chaos.scenario import Bench, Scenario
-from benchmarks.laws import MACHINES, Machine
+from benchmarks.laws import ELSEWHERE, MACHINES, Machine
 from benchmarks.local.results import Figure, Goal, Measured
 
 ROOT = Path(__file__).parents[3]
@@ -48,12 +47,30 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
         if lived.broken is not None:
             broken += 1
             again = " ".join((*(f"{name}={value}" for name, value in SAME_ORDER.items()), *arguments))
-            bench.fails(f"{machine.laws}: {machine.name}: {lived.broken}", again)
-        steps[machine.laws], drawn[machine.laws] = lived.steps, lived.drawn
-        took[machine.laws] = round(time.monotonic() - began)
-        bench.tell(f"{machine.laws}: {lived.steps:,} steps in {took[machine.laws]} s")
-    details = {"steps": steps, "drawn": drawn, "seconds": took, "seed": bench.seed}
+            bench.fails(f"{machine.title}: {machine.name}: {lived.broken}", again)
+        steps[machine.title], drawn[machine.title] = lived.steps, lived.drawn
+        took[machine.title] = round(time.monotonic() - began)
+        bench.tell(f"{machine.title}: {lived.steps:,} steps in {took[machine.title]} s")
+    details = {
+        "laws": by_law(steps),
+        "steps": steps,
+        "drawn": drawn,
+        "seconds": took,
+        "seed": bench.seed,
+    }
     return {"laws": Measured([sum(steps.values())], details), "laws_broken": Measured([broken], details)}
+
+
+def by_law(steps: Mapping[str, int]) -> dict[str, Mapping[str, object]]:
+    """Return of each law how many steps it was checked after, by which machines, and where else it is checked."""
+    return {
+        law: {
+            "steps": sum(steps[machine.title] for machine in MACHINES if law in machine.laws),
+            "machines": [f"{machine.file}: {machine.name}" for machine in MACHINES if law in machine.laws],
+            "elsewhere": list(elsewhere),
+        }
+        for law, elsewhere in ELSEWHERE.items()
+    }
 
 
 def command(machine: Machine, bench: Bench) -> tuple[str, ...]:
