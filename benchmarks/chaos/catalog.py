@@ -2,6 +2,7 @@
 
 from benchmarks.chaos.scenario import Bench
 from benchmarks.chaos.scenarios import (
+    cluster,
     end_to_end,
     fence,
     fuzz,
@@ -30,4 +31,5 @@ SCENARIOS = (
     recovery.SCENARIO,
     fence.SCENARIO,
     end_to_end.SCENARIO,
+    cluster.SCENARIO,
 )

@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import ssl
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -109,6 +110,13 @@ class ControlPlane(Cluster):
         Asked to end it would wait for everybody who watches.
         """
         self._api.kill()
+
+    def restart_store(self, pause_seconds: float = 0.0) -> None:
+        """Kill etcd, and start it again after a pause; what it has stored is there."""
+        self._etcd.kill()
+        time.sleep(pause_seconds)
+        self._etcd.start()
+        self._etcd.wait_until(lambda: answers(f"{self._etcd_url}/health"))
 
     def admit_pods(self, namespace: str) -> None:
         """See that the namespace has the service account without which the API server refuses pods."""

@@ -39,14 +39,14 @@ CONF = {
 }
 
 
-def image(spark: Image, folder: Path) -> Image:
+def image(spark: Image, folder: Path, rows: int = ROWS) -> Image:
     """Return the image of the job: our Spark, the script, and the rows; `folder` is for files on the way."""
-    rows = recording(folder / SOURCE, ROWS, start=FIRST_AT, step=1 / PER_SECOND)
+    recorded = recording(folder / SOURCE, rows, start=FIRST_AT, step=1 / PER_SECOND)
     return spark.containing(
         IMAGE,
         {
             "/opt/app/arrivals.py": JOBS / "arrivals.py",
-            f"/opt/app/{SOURCE}/rows.parquet": rows / "part-0.parquet",
+            f"/opt/app/{SOURCE}/rows.parquet": recorded / "part-0.parquet",
         },
     )
 

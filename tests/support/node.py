@@ -17,7 +17,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +126,11 @@ class NodeCluster(ControlPlane):
         with self.network():
             super().start_api_server()
 
+    def restart_store(self, pause_seconds: float = 0.0) -> None:
+        """Kill etcd, and start it again after a pause; what it has stored is there."""
+        with self.network():
+            super().restart_store(pause_seconds)
+
     def _node(self, number: int) -> Node:
         name = f"node{number}"
         layout = Layout(name, self.folder / name, self.folder, f"{self._group.name}/{name}", number)
@@ -200,12 +205,18 @@ class Node:
 
     def kill_container(self, pod: Manifest) -> None:
         """End every process of a pod's container at once, as the kernel does where memory is short."""
-        (status,) = pod["status"]["containerStatuses"]
-        run(
-            *self._ctr(
-                "tasks", "kill", "--signal", "SIGKILL", status["containerID"].removeprefix("containerd://")
-            )
-        )
+        run(*self._ctr("tasks", "kill", "--signal", "SIGKILL", _container(pod)))
+
+    @contextmanager
+    def standing(self, pod: Manifest) -> Iterator[None]:
+        """Have every process of a pod's container stand still meanwhile; it may be ended by then."""
+        container = _container(pod)
+        run(*self._ctr("tasks", "pause", container))
+        try:
+            yield
+        finally:
+            with suppress(AssertionError):  # a probe may have ended it
+                run(*self._ctr("tasks", "resume", container))
 
     def remove_images(self) -> None:
         """Remove what the runtime has stored; it has to be gone."""
@@ -226,6 +237,13 @@ class Node:
         # containerd finds its shim beside itself
         environment["PATH"] = f"{go_tool('containerd-shim-runc-v2').parent}:{environment['PATH']}"
         return Server(command, self._layout.folder / f"{name}.log", environment)
+
+
+def _container(pod: Manifest) -> str:
+    """Return what the runtime calls the only container of a pod."""
+    (status,) = pod["status"]["containerStatuses"]
+    identifier: str = status["containerID"]
+    return identifier.removeprefix("containerd://")
 
 
 def _connect() -> None:

@@ -72,6 +72,10 @@ class Prometheus:
         """Stop it; nobody answers at its address until it is started again."""
         self._server.stop()
 
+    def kill(self) -> None:
+        """End it at once."""
+        self._server.kill()
+
     def reload(self, config: Mapping[str, Any]) -> None:
         """Go on with another configuration."""
         self._write(config)

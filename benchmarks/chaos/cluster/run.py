@@ -1,0 +1,103 @@
+"""A whole run: faults one after the other over an application on real nodes, and the audit when it is suspended."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from laws.cover import CoverError, audit_checkpoint
+
+from benchmarks.chaos.cluster.faults import FAULTS, suspend
+from benchmarks.chaos.cluster.world import RECORDS_PER_CHECKPOINT, World, world_in
+from benchmarks.chaos.drawing import Blow, Fault, drawn
+from benchmarks.chaos.end_to_end.world import BrokenError
+from support.copies import NAME, QUERY
+from support.requirements import need_namespaces
+
+
+@dataclass
+class Found:
+    """What came of a run."""
+
+    faults: Counter[str]
+    rows: int
+    batches: int
+    lost: int
+    """Rows that were committed and are not in the output."""
+    doubled: int
+    past_limit: int
+    seconds: float
+    broken: list[str] = field(default_factory=list)
+    """Everything else that is not as it must be, a sentence each."""
+
+
+def storm(
+    root: Path,
+    *,
+    seed: int,
+    faults: int,
+    tell: Callable[[str], None],
+    of: Sequence[Fault[World]] = FAULTS,
+) -> Found:
+    """Let so many faults come, in a folder that is removed if all is well.
+
+    Raises BrokenError at the first thing that does not come about, with what was done last.
+    """
+    need_namespaces()
+    shutil.rmtree(root, ignore_errors=True)
+    began = time.monotonic()
+    blows = drawn(seed, faults, of)
+    with world_in(root.resolve(), tell) as world:
+        for number, blow in enumerate(blows, 1):
+            struck(world, number, blow, tell)
+        suspend(world, True)
+        world.wait_for(lambda: not world.person.pods("driver"), "the end of the driver")
+        found = audited(world, Counter(blow.fault.name for blow in blows), time.monotonic() - began)
+    if not (found.broken or found.lost or found.doubled or found.past_limit):
+        shutil.rmtree(root)
+    return found
+
+
+def struck(world: World, number: int, blow: Blow[World], tell: Callable[[str], None]) -> None:
+    """Let a fault come, and see that the application goes on and that its status tells what is so."""
+    began, before = time.monotonic(), world.committed
+    try:
+        blow.strike(world)
+        mended = time.monotonic()
+        world.goes_on()
+    except AssertionError as error:
+        moment = "in mid-batch" if blow.in_mid_batch else "after a commit"
+        raise BrokenError(f"fault {number}, {blow.fault.name} {moment}: {error}") from error
+    seconds = f"{mended - began:.1f} s, and {time.monotonic() - mended:.1f} s until all is told"
+    tell(f"{number:4} {blow.fault.name}: {seconds}; rows {before:,} to {world.committed:,}")
+
+
+def audited(world: World, faults: Counter[str], seconds: float) -> Found:
+    """Judge a run whose driver was stopped in order."""
+    rows, copied, batches = world.committed, Counter(world.volume.copied), world.volume.batches
+    return Found(
+        faults,
+        rows,
+        len(batches),
+        lost=sum(1 for row in range(rows) if row not in copied),
+        doubled=sum(count - 1 for count in copied.values()),
+        past_limit=sum(max(0, len(batch) - RECORDS_PER_CHECKPOINT) for batch in batches),
+        seconds=seconds,
+        broken=list(untold(world, copied, rows)),
+    )
+
+
+def untold(world: World, copied: Counter[int], rows: int) -> Iterator[str]:
+    """Yield what the checkpoint breaks, and what is in the output beyond it."""
+    if not world.volume.is_between_batches:
+        yield "a driver that was asked to stop left a batch that it has planned"
+    if beyond := sum(1 for row in copied if row >= rows):
+        yield f"{beyond} rows of {QUERY} are in the output of {NAME} and were not committed"
+    try:
+        audit_checkpoint(world.volume.folder / "checkpoint")
+    except CoverError as error:
+        yield str(error)

@@ -1,0 +1,237 @@
+"""All that a run has under its hands: nodes, two replicas of the operator, Prometheus, an application."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.chaos.end_to_end.world import BrokenError
+from support.chart import CHART, NAMESPACE, RELEASE, helm
+from support.cluster import KubectlError
+from support.copies import NAME, Volume, image, manifest
+from support.guide import Guide
+from support.node import NodeCluster, nodes_in
+from support.node_config import ADDRESS
+from support.node_images import our_images
+from support.person import Person
+from support.prometheus import Prometheus, prometheus
+
+ROWS = 6_000_000
+"""A thousand arrive each second: more than an hour's."""
+RECORDS_PER_CHECKPOINT = 60_000
+PENDING, RATE, INTERVAL = 20_000, 15_000, "1s"
+IN_BACKLOG = "5s"
+"""The interval in backlog, of `support.copies`."""
+DEADLINE_SECONDS = 240.0
+"""For whatever has to come about by itself: a driver on a busy machine takes a minute until it commits."""
+LOOK_SECONDS = 0.5
+
+
+@dataclass
+class World:
+    """One run. Whoever asks the API server while it is down is answered later."""
+
+    nodes: NodeCluster
+    metrics: Prometheus
+    volume: Volume
+    namespace: str
+    started: float
+    """When the first row beyond those that wait arrives, in Unix seconds."""
+    wanted: dict[str, Any] = field(
+        default_factory=lambda: {"interval": INTERVAL, "pending": PENDING, "rate": RATE, "instances": 1}
+    )
+    """What the resource says now, as far as faults change it."""
+
+    @property
+    def person(self) -> Person:
+        """Who looks after the application."""
+        return Person(self.nodes, self.namespace, NAME)
+
+    # What is said ----------------------------------------------------------------------------------
+
+    @property
+    def resource(self) -> dict[str, Any]:
+        """The resource, as it is wanted now."""
+        limit = {"recordsPerCheckpoint": RECORDS_PER_CHECKPOINT, "recordsPerSecond": self.wanted["rate"]}
+        limit["duringBacklog"] = dict(limit)
+        source = {"backlog": {"pendingRecords": self.wanted["pending"]}, "rateLimit": limit}
+        said = manifest(self.started, source=source)
+        said["spec"]["queries"][0]["checkpoint"]["interval"] = self.wanted["interval"]
+        said["spec"]["executor"]["instances"] = self.wanted["instances"]
+        return said
+
+    def apply(self, **change: Any) -> None:
+        """Say something else from now on, and nothing but that."""
+        self.wanted |= change
+        self.person.kubectl(
+            "apply", "--server-side", "--force-conflicts", "-f", "-", input=json.dumps(self.resource)
+        )
+
+    def installs(self) -> None:
+        """Install the operator, or put back what the chart has in the namespace."""
+        values = (
+            *("--set", "image.repository=headgate.test/operator", "--set-string", "image.tag=1"),
+            *("--set", f"drivers.namespaces={{{self.namespace}}}", "--set", "replicas=2"),
+            *("--set", f"settings.prometheusUrl={self.metrics.url}", "--set", "settings.tick=1s"),
+        )
+        where = ("--create-namespace", "--namespace", NAMESPACE, "--kubeconfig", self.nodes.kubeconfig)
+        with self.nodes.network():
+            helm("upgrade", "--install", RELEASE, CHART, *values, *where)
+
+    # Who acts --------------------------------------------------------------------------------------
+
+    def leader(self) -> dict[str, Any]:
+        """Return the pod of the operator that holds the Lease."""
+
+        def found() -> dict[str, Any] | None:
+            holder = self.lease_holder()
+            pods = self.nodes.get("pods", "-n", NAMESPACE)["items"]
+            running = (pod for pod in pods if pod["status"]["phase"] == "Running")
+            return next((pod for pod in running if pod["metadata"]["name"] == holder), None)
+
+        return self.wait_for(found, "an operator that leads")
+
+    def lease_holder(self) -> str:
+        """Return who holds the Lease: the name of a pod, which may be gone."""
+        (lease,) = self.nodes.get("leases", "-n", NAMESPACE)["items"]
+        holder: str = lease["spec"].get("holderIdentity", "")
+        return holder
+
+    def driver(self) -> dict[str, Any]:
+        """Return the driver's pod that runs, once there is one, and no other."""
+
+        def found() -> dict[str, Any] | None:
+            pods = self.person.pods("driver")
+            return pods[0] if len(pods) == 1 and is_running(pods[0]) else None
+
+        return self.wait_for(found, "one driver that runs")
+
+    def executors(self) -> list[dict[str, Any]]:
+        """Return the pods of executors that run."""
+        return [pod for pod in self.person.pods("executor") if is_running(pod)]
+
+    # How far it is ---------------------------------------------------------------------------------
+
+    @property
+    def committed(self) -> int:
+        """How many rows are in batches that were committed."""
+        return self.volume.committed
+
+    @property
+    def is_in_mid_batch(self) -> bool:
+        """Whether a batch is planned and not committed."""
+        return not self.volume.is_between_batches
+
+    def goes_on(self) -> None:
+        """Wait until rows arrive as they should, and the status tells what is so; raises BrokenError."""
+        before = self.committed
+        self.wait_for(lambda: self.committed > before, "a commit")
+        untrue: list[str] = []
+
+        def is_so() -> bool:
+            untrue[:] = self._untrue()
+            return not untrue
+
+        self.wait_for(is_so, "a status that tells what is so", seen=lambda: str(untrue))
+
+    def _untrue(self) -> list[str]:
+        """Return what the status says otherwise than it is; also what is not yet as it was wanted."""
+        application, pods = self.person.application(), self.person.pods("driver")
+        status = application.get("status", {})
+        conditions = {one["type"]: one["status"] for one in status.get("conditions", ())}
+        running = [pod for pod in pods if is_running(pod)]
+        attempts = [pod["metadata"]["labels"].get("headgate.dev/attempt") for pod in running]
+        executors = len(self.executors())
+        expected = {
+            "state": (status.get("state"), {"Running"}),
+            "Ready": (conditions.get("Ready"), {"True"}),
+            "generation": (status.get("observedGeneration"), {application["metadata"]["generation"]}),
+            "drivers": (len(pods), {1}),
+            "attempt": (str(status.get("attempt")), set(attempts)),
+            "interval": (status.get("summary", {}).get("interval"), {self.wanted["interval"], IN_BACKLOG}),
+            "executors": (status.get("executorsRunning"), {executors} & {self.wanted["instances"]}),
+        }
+        return [
+            f"{name} is {told}, not {right}" for name, (told, right) in expected.items() if told not in right
+        ]
+
+    def wait_for(
+        self,
+        look: Callable[[], Any],
+        what: str,
+        seen: Callable[[], str] = lambda: "",
+        seconds: float = DEADLINE_SECONDS,
+    ) -> Any:
+        """Return the first answer of `look` that is true; raises BrokenError where there is none in time."""
+        until = time.monotonic() + seconds
+        refused = ""
+        while True:
+            try:
+                if answer := look():
+                    return answer
+            except KubectlError as error:
+                refused = str(error)
+            if time.monotonic() > until:
+                raise BrokenError(
+                    f"not within {seconds:g} s: {what}; {seen()} {refused}\n{self.everything()}"
+                )
+            time.sleep(LOOK_SECONDS)
+
+    def everything(self) -> str:
+        """Return all that could tell why something does not come about."""
+        texts = []
+        for asked in (
+            ("get", "pods", "-A", "-o", "wide"),
+            ("get", "hgapp", "-n", self.namespace, "-o", "yaml"),
+            ("get", "events", "-n", self.namespace, "--sort-by=.lastTimestamp"),
+            ("logs", "-n", NAMESPACE, "-l", "app.kubernetes.io/name=headgate", "--tail=20", "--prefix"),
+            ("logs", "-n", self.namespace, "-l", "headgate.dev/role=driver", "--tail=40", "--prefix"),
+        ):
+            try:
+                texts.append(self.nodes.kubectl(*asked)[-5000:])
+            except KubectlError as error:
+                texts.append(str(error))
+        return "\n".join(texts)
+
+
+def is_running(pod: dict[str, Any]) -> bool:
+    """Tell whether a pod runs and nobody has asked it to end."""
+    return pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
+
+
+@contextmanager
+def world_in(root: Path, tell: Callable[[str], None]) -> Iterator[World]:
+    """Make a world in a folder that is empty or not there, with an application that has committed rows."""
+    root.mkdir(parents=True)
+    operator, spark = our_images()
+    with ExitStack() as running:
+        images = [operator, spark, image(spark, root, ROWS)]
+        nodes = running.enter_context(nodes_in(root / "nodes", images=images, count=2, crds=False))
+        namespace = nodes.namespace()
+        with nodes.network():
+            config = scraping_pods(nodes)
+            metrics = running.enter_context(prometheus(root / "prometheus", config=config, address=ADDRESS))
+        volume = Volume(root / "volume")
+        volume.claim(nodes, namespace)
+        world = World(nodes, metrics, volume, namespace, time.time())
+        running.callback(partial(tell, "the cluster ends"))
+        world.installs()
+        nodes.kubectl("-n", NAMESPACE, "rollout", "status", "deployment/headgate", "--timeout=240s")
+        world.apply()
+        world.goes_on()
+        yield world
+
+
+def scraping_pods(nodes: NodeCluster) -> dict[str, Any]:
+    """Return the configuration that the guide gives for a Prometheus without its operator, outside of pods."""
+    config = Guide.read().configuration("Prometheus without its operator")
+    (job,) = config["scrape_configs"]
+    job["scrape_interval"] = "1s"
+    job["kubernetes_sd_configs"][0]["kubeconfig_file"] = str(nodes.kubeconfig)
+    return config
