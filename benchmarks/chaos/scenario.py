@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +25,11 @@ class Bench:
     """Those that its job reads meanwhile."""
     broken: list[str] = field(default_factory=list)
     """What did not hold, each with the command that shows it again."""
+
+    def judge(self, broken: Sequence[str], counts: Mapping[str, float], of: str, command: str) -> None:
+        """Note each sentence of `broken`, and each count that is not 0: so many `of`, by what they are."""
+        for what in (*broken, *(f"{count} {of} {name}" for name, count in counts.items() if count)):
+            self.fails(what, command)
 
     def fails(self, what: str, command: str) -> None:
         """Note what does not hold, and say how to see it again."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from benchmarks.chaos.blows import drawn
 from benchmarks.chaos.cluster.faults import FAULTS
 from benchmarks.chaos.cluster.run import Found, audited
 from benchmarks.chaos.cluster.world import RECORDS_PER_CHECKPOINT
-from benchmarks.chaos.drawing import drawn
 
 
 def test_each_kind_of_fault_comes_once_before_any_comes_again() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.chaos.drawing import drawn
+from benchmarks.chaos.blows import drawn
 from benchmarks.chaos.end_to_end.audit import (
     Audit,
     Limits,

@@ -9,13 +9,13 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from support.chart import CHART, NAMESPACE, RELEASE, helm
+from support.chart import RELEASE
 from support.copies import NAME, Volume, manifest
+from support.installed import helm_on, install
 from support.node import NodeCluster
 from support.node_config import SANDBOX_IMAGE
 from support.person import Person
@@ -78,20 +78,9 @@ def story(nodes: NodeCluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
         undone.callback(nodes.kubectl, "label", "node", pool, "pool-")
         nodes.kubectl("taint", "node", pool, TAINT)
         undone.callback(nodes.kubectl, "taint", "node", pool, f"{TAINT}-")
-        values = (
-            *("--set", "image.repository=headgate.test/operator", "--set-string", "image.tag=1"),
-            *("--set", f"drivers.namespaces={{{namespace}}}", "--set", "settings.tick=1s"),
-            *("--set", f"settings.driverRunAsUser={USER}"),
-        )
-        _helm(nodes, "install", RELEASE, CHART, "--create-namespace", *values)
-        undone.callback(_helm, nodes, "uninstall", RELEASE, "--ignore-not-found")
-        nodes.kubectl("-n", NAMESPACE, "rollout", "status", "deployment/headgate", "--timeout=240s")
+        undone.callback(helm_on, nodes, "uninstall", RELEASE, "--ignore-not-found")
+        install(nodes, namespace, "--set", f"settings.driverRunAsUser={USER}")
         yield Story(nodes, Person(nodes, namespace, NAME), volume)
-
-
-def _helm(nodes: NodeCluster, *arguments: str | Path) -> None:
-    with nodes.network():
-        helm(*arguments, "--namespace", NAMESPACE, "--kubeconfig", nodes.kubeconfig)
 
 
 def test_a_driver_that_its_pool_does_not_take_says_by_which_taint_and_what_to_do(story: Story) -> None:

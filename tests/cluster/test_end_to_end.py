@@ -10,16 +10,15 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.chart import CHART, NAMESPACE, RELEASE, helm
+from support.chart import CHART, NAMESPACE, RELEASE
 from support.cluster import KubectlError
 from support.copies import NAME, PER_SECOND, QUERY, SOURCE, WAITING, Volume, manifest
-from support.go_tools import ROOT
 from support.guide import Guide
+from support.installed import helm_on, install, scraping_pods
 from support.node import NodeCluster
 from support.node_config import ADDRESS
 from support.person import Life, Person
@@ -64,10 +63,6 @@ class Story:
     def prometheus_url(self) -> str:
         return self._metrics.url
 
-    def helm(self, *arguments: str | Path) -> str:
-        with self.nodes.network():
-            return helm(*arguments, "--namespace", NAMESPACE, "--kubeconfig", self.nodes.kubeconfig)
-
     def metric(self, expression: str) -> float | None:
         with self.nodes.network():
             return self._metrics.value(f'{expression}{{pod="{self.driver["metadata"]["name"]}"}}')
@@ -102,30 +97,16 @@ def story(nodes: NodeCluster, guide: Guide, tmp_path_factory: pytest.TempPathFac
     volume.claim(nodes, namespace)
     with ExitStack() as running:
         with nodes.network():
-            config = scraping_pods(guide, nodes)
+            alerts = {"rule_files": [str(CHART / "files" / "alerts.yaml")]}
+            config = scraping_pods(guide, nodes) | alerts
             metrics = running.enter_context(prometheus(folder, config=config, address=ADDRESS))
         told = Story(nodes, Person(nodes, namespace, NAME), namespace, volume, metrics)
         yield told
-        told.helm("uninstall", RELEASE, "--ignore-not-found")
-
-
-def scraping_pods(guide: Guide, nodes: NodeCluster) -> dict[str, Any]:
-    """The configuration that the guide gives for a Prometheus without its operator; this one runs outside of pods."""
-    config = guide.configuration("Prometheus without its operator")
-    (job,) = config["scrape_configs"]
-    job["scrape_interval"] = "1s"
-    job["kubernetes_sd_configs"][0]["kubeconfig_file"] = str(nodes.kubeconfig)
-    return {**config, "rule_files": [str(ROOT / "charts" / "headgate" / "files" / "alerts.yaml")]}
+        helm_on(nodes, "uninstall", RELEASE, "--ignore-not-found")
 
 
 def test_helm_installs_an_operator(story: Story) -> None:
-    values = (
-        *("--set", "image.repository=headgate.test/operator", "--set-string", "image.tag=1"),
-        *("--set", f"drivers.namespaces={{{story.namespace}}}"),
-        *("--set", f"settings.prometheusUrl={story.prometheus_url}", "--set", "settings.tick=1s"),
-    )
-    story.helm("install", RELEASE, CHART, "--create-namespace", *values)
-    story.nodes.kubectl("-n", NAMESPACE, "rollout", "status", "deployment/headgate", "--timeout=240s")
+    install(story.nodes, story.namespace, "--set", f"settings.prometheusUrl={story.prometheus_url}")
 
 
 def test_an_application_is_applied_and_is_in_backlog(story: Story) -> None:
@@ -320,7 +301,7 @@ def test_a_deleted_application_leaves_its_output_and_nothing_else(story: Story) 
 
 
 def test_helm_uninstalls_the_operator(story: Story) -> None:
-    story.helm("uninstall", RELEASE)
+    helm_on(story.nodes, "uninstall", RELEASE)
 
     left = ("all,configmaps,leases", "-l", "app.kubernetes.io/part-of=headgate", "-o", "name")
     wait_until(

@@ -6,12 +6,11 @@ import json
 import random
 import time
 
-from benchmarks.chaos.cluster.world import World
-from benchmarks.chaos.drawing import Fault
+from benchmarks.chaos.blows import Fault
+from benchmarks.chaos.cluster.world import PENDING, World
+from headgate.adapters.kubernetes.names import CONTROL
 from support.chart import NAMESPACE
 from support.copies import NAME
-
-CONTROL = "headgate.dev/control"
 
 # Operator and what it stands on ---------------------------------------------------------------------
 
@@ -107,9 +106,9 @@ def edited(world: World, chance: random.Random) -> None:
 
 def verdict_flaps(world: World, chance: random.Random) -> None:
     for _ in range(chance.randint(3, 8)):
-        world.apply(pending=chance.choice([1, 20_000, 10_000_000]))
+        world.apply(pending=chance.choice([1, PENDING, 10_000_000]))
         time.sleep(chance.uniform(0.3, 2.0))
-    world.apply(pending=20_000)
+    world.apply(pending=PENDING)
 
 
 def control_overwritten(world: World, chance: random.Random) -> None:

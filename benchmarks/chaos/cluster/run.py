@@ -11,10 +11,9 @@ from pathlib import Path
 
 from laws.cover import CoverError, audit_checkpoint
 
+from benchmarks.chaos.blows import Fault, drawn, struck
 from benchmarks.chaos.cluster.faults import FAULTS, suspend
 from benchmarks.chaos.cluster.world import RECORDS_PER_CHECKPOINT, World, world_in
-from benchmarks.chaos.drawing import Blow, Fault, drawn
-from benchmarks.chaos.end_to_end.world import BrokenError
 from support.copies import NAME, QUERY
 from support.requirements import need_namespaces
 
@@ -53,27 +52,13 @@ def storm(
     blows = drawn(seed, faults, of)
     with world_in(root.resolve(), tell) as world:
         for number, blow in enumerate(blows, 1):
-            struck(world, number, blow, tell)
+            struck(world, number, blow, World.goes_on, tell)
         suspend(world, True)
         world.wait_for(lambda: not world.person.pods("driver"), "the end of the driver")
         found = audited(world, Counter(blow.fault.name for blow in blows), time.monotonic() - began)
     if not (found.broken or found.lost or found.doubled or found.past_limit):
         shutil.rmtree(root)
     return found
-
-
-def struck(world: World, number: int, blow: Blow[World], tell: Callable[[str], None]) -> None:
-    """Let a fault come, and see that the application goes on and that its status tells what is so."""
-    began, before = time.monotonic(), world.committed
-    try:
-        blow.strike(world)
-        mended = time.monotonic()
-        world.goes_on()
-    except AssertionError as error:
-        moment = "in mid-batch" if blow.in_mid_batch else "after a commit"
-        raise BrokenError(f"fault {number}, {blow.fault.name} {moment}: {error}") from error
-    seconds = f"{mended - began:.1f} s, and {time.monotonic() - mended:.1f} s until all is told"
-    tell(f"{number:4} {blow.fault.name}: {seconds}; rows {before:,} to {world.committed:,}")
 
 
 def audited(world: World, faults: Counter[str], seconds: float) -> Found:

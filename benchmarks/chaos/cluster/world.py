@@ -11,11 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.chaos.end_to_end.world import BrokenError
-from support.chart import CHART, NAMESPACE, RELEASE, helm
+from benchmarks.chaos.blows import awaited
+from support.chart import NAMESPACE
 from support.cluster import KubectlError
 from support.copies import NAME, Volume, image, manifest
 from support.guide import Guide
+from support.installed import install, scraping_pods
 from support.node import NodeCluster, nodes_in
 from support.node_config import ADDRESS
 from support.node_images import our_images
@@ -75,14 +76,8 @@ class World:
 
     def installs(self) -> None:
         """Install the operator, or put back what the chart has in the namespace."""
-        values = (
-            *("--set", "image.repository=headgate.test/operator", "--set-string", "image.tag=1"),
-            *("--set", f"drivers.namespaces={{{self.namespace}}}", "--set", "replicas=2"),
-            *("--set", f"settings.prometheusUrl={self.metrics.url}", "--set", "settings.tick=1s"),
-        )
-        where = ("--create-namespace", "--namespace", NAMESPACE, "--kubeconfig", self.nodes.kubeconfig)
-        with self.nodes.network():
-            helm("upgrade", "--install", RELEASE, CHART, *values, *where)
+        metrics = f"settings.prometheusUrl={self.metrics.url}"
+        install(self.nodes, self.namespace, "--set", "replicas=2", "--set", metrics)
 
     # Who acts --------------------------------------------------------------------------------------
 
@@ -117,6 +112,11 @@ class World:
         return [pod for pod in self.person.pods("executor") if is_running(pod)]
 
     # How far it is ---------------------------------------------------------------------------------
+
+    @property
+    def where(self) -> str:
+        """How many rows there are."""
+        return f"{self.committed:,} rows"
 
     @property
     def committed(self) -> int:
@@ -161,27 +161,22 @@ class World:
             f"{name} is {told}, not {right}" for name, (told, right) in expected.items() if told not in right
         ]
 
-    def wait_for(
-        self,
-        look: Callable[[], Any],
-        what: str,
-        seen: Callable[[], str] = lambda: "",
-        seconds: float = DEADLINE_SECONDS,
-    ) -> Any:
+    def wait_for(self, look: Callable[[], Any], what: str, seen: Callable[[], str] = lambda: "") -> Any:
         """Return the first answer of `look` that is true; raises BrokenError where there is none in time."""
-        until = time.monotonic() + seconds
         refused = ""
-        while True:
+
+        def asked() -> Any:
+            nonlocal refused
             try:
-                if answer := look():
-                    return answer
+                return look()
             except KubectlError as error:
                 refused = str(error)
-            if time.monotonic() > until:
-                raise BrokenError(
-                    f"not within {seconds:g} s: {what}; {seen()} {refused}\n{self.everything()}"
-                )
-            time.sleep(LOOK_SECONDS)
+                return None
+
+        def known() -> str:
+            return f"{seen()} {refused}\n{self.everything()}"
+
+        return awaited(asked, what, known, seconds=DEADLINE_SECONDS, pause=LOOK_SECONDS)
 
     def everything(self) -> str:
         """Return all that could tell why something does not come about."""
@@ -215,23 +210,13 @@ def world_in(root: Path, tell: Callable[[str], None]) -> Iterator[World]:
         nodes = running.enter_context(nodes_in(root / "nodes", images=images, count=2, crds=False))
         namespace = nodes.namespace()
         with nodes.network():
-            config = scraping_pods(nodes)
+            config = scraping_pods(Guide.read(), nodes)
             metrics = running.enter_context(prometheus(root / "prometheus", config=config, address=ADDRESS))
         volume = Volume(root / "volume")
         volume.claim(nodes, namespace)
         world = World(nodes, metrics, volume, namespace, time.time())
         running.callback(partial(tell, "the cluster ends"))
         world.installs()
-        nodes.kubectl("-n", NAMESPACE, "rollout", "status", "deployment/headgate", "--timeout=240s")
         world.apply()
         world.goes_on()
         yield world
-
-
-def scraping_pods(nodes: NodeCluster) -> dict[str, Any]:
-    """Return the configuration that the guide gives for a Prometheus without its operator, outside of pods."""
-    config = Guide.read().configuration("Prometheus without its operator")
-    (job,) = config["scrape_configs"]
-    job["scrape_interval"] = "1s"
-    job["kubernetes_sd_configs"][0]["kubeconfig_file"] = str(nodes.kubeconfig)
-    return config

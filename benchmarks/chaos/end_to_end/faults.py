@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 import psutil
 
-from benchmarks.chaos.drawing import Fault, give_time
+from benchmarks.chaos.blows import Fault, give_time
 from benchmarks.chaos.end_to_end.world import World
 from headgate_contract.receiving import RefusalReason
 from support.driver import Driver

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.chaos.drawing import Blow, Fault, drawn
+from benchmarks.chaos.blows import Fault, drawn, struck
 from benchmarks.chaos.end_to_end.audit import Audit, Limits, audit
 from benchmarks.chaos.end_to_end.faults import FAULTS
 from benchmarks.chaos.end_to_end.world import (
@@ -18,7 +18,6 @@ from benchmarks.chaos.end_to_end.world import (
     RECORDS_PER_CHECKPOINT,
     RECORDS_PER_SECOND,
     TOPIC,
-    BrokenError,
     World,
     world_in,
 )
@@ -58,7 +57,7 @@ def storm(
     with world_in(root.resolve(), tell) as world:
         for number, blow in enumerate(blows, 1):
             world.feed.allow(records * number // faults)
-            struck(world, number, blow)
+            struck(world, number, blow, goes_on, tell)
         found = finished(world)
         written = world.feed.handed_over
     if not found.broken and not (found.lost or found.doubled or found.past_limit):
@@ -67,21 +66,10 @@ def storm(
     return Storm(counted, written, time.monotonic() - began, world.starts, found)
 
 
-def struck(world: World, number: int, blow: Blow[World]) -> None:
-    """Let a fault come, and see that the query goes on and that its driver tells nothing that is not so."""
-    began, before = time.monotonic(), world.committed
-    try:
-        blow.strike(world)
-        mended = time.monotonic()
-        world.wait_for_commit(world.committed)
-        tells_the_truth(world)
-    except AssertionError as error:
-        moment = "in mid-batch" if blow.in_mid_batch else "after a commit"
-        raise BrokenError(
-            f"fault {number}, {blow.fault.name} {moment}, driver {world.starts}: {error}"
-        ) from error
-    seconds = f"{mended - began:.1f} s, and {time.monotonic() - mended:.1f} s until the next commit"
-    world.tell(f"{number:4} {blow.fault.name}: {seconds}; batches {before} to {world.committed}")
+def goes_on(world: World) -> None:
+    """See that the query goes on and that its driver tells nothing that is not so."""
+    world.wait_for_commit(world.committed)
+    tells_the_truth(world)
 
 
 def tells_the_truth(world: World) -> None:

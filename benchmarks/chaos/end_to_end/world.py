@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from benchmarks.chaos.drawing import LOOK_SECONDS
+from benchmarks.chaos.blows import BrokenError, awaited
 from benchmarks.chaos.end_to_end.audit import ends_of
 from benchmarks.chaos.end_to_end.feed import KEYS, PARTITIONS, Feed
 from benchmarks.chaos.end_to_end.proxy import Proxy
@@ -34,10 +33,6 @@ INTERVAL, BACKLOG_INTERVAL = 0.2, 1.0
 PLANNER = "headgate_spark.runtime"
 DEADLINE_SECONDS = 120.0
 """For whatever has to come about by itself on a busy machine: a driver, a commit, an answer."""
-
-
-class BrokenError(AssertionError):
-    """Something that is promised did not hold."""
 
 
 @dataclass
@@ -214,6 +209,11 @@ class World:
     # Waiting ---------------------------------------------------------------------------------------
 
     @property
+    def where(self) -> str:
+        """Which driver there is, counted from the first."""
+        return f"driver {self.starts}"
+
+    @property
     def committed(self) -> int:
         """The number of the last batch that was committed; -1 if there is none."""
         while (self.checkpoint / "commits" / str(self._next_commit)).exists():
@@ -239,12 +239,7 @@ class World:
 
     def wait_for(self, look: Callable[[], Any], what: str, seconds: float = DEADLINE_SECONDS) -> Any:
         """Return the first answer of `look` that is true; raises BrokenError where there is none in time."""
-        until = time.monotonic() + seconds
-        while not (answer := look()):
-            if time.monotonic() > until:
-                raise BrokenError(f"not within {seconds:g} s: {what}\n{self.driver.log[-2000:]}")
-            time.sleep(LOOK_SECONDS)
-        return answer
+        return awaited(look, what, lambda: self.driver.log[-2000:], seconds=seconds)
 
     def wait_for_commit(self, after: int) -> None:
         """Wait until a later batch than `after` is committed; raises BrokenError where the driver ends before.

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from benchmarks.chaos.blows import BrokenError
 from benchmarks.chaos.cluster.run import storm
-from benchmarks.chaos.end_to_end.world import BrokenError
 from benchmarks.chaos.scenario import Bench, Scenario
 from benchmarks.local.results import Figure, Goal, Measured
 
@@ -31,8 +31,7 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
         bench.fails(str(error), again)
         raise
     values = {"lost": found.lost, "doubled": found.doubled, "past_limit": found.past_limit}
-    for what in (*found.broken, *(f"{count} rows {name}" for name, count in values.items() if count)):
-        bench.fails(what, again)
+    bench.judge(found.broken, values, "rows", again)
     details = {
         "faults": dict(found.faults.most_common()),
         "rows": found.rows,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from benchmarks.chaos.blows import BrokenError
 from benchmarks.chaos.end_to_end.run import storm
-from benchmarks.chaos.end_to_end.world import BrokenError
 from benchmarks.chaos.scenario import Bench, Scenario
 from benchmarks.local.results import Figure, Goal, Measured
 
@@ -33,8 +33,7 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
         raise
     seen = found.audit
     values = {"lost": seen.lost, "doubled": seen.doubled, "past_limit": seen.past_limit}
-    for what in (*seen.broken, *(f"{count} records {name}" for name, count in values.items() if count)):
-        bench.fails(what, again)
+    bench.judge(seen.broken, values, "records", again)
     details = {
         "faults": dict(found.faults.most_common()),
         "drivers": found.drivers,
