@@ -42,7 +42,7 @@ class OperatorMetrics:
             __version__
         ).set(1)
         self.leader = self._gauge("leader", "1 while this replica acts, 0 while it waits for the lease.")
-        self._turns = self._histogram(
+        self._reconciles = self._histogram(
             "reconcile_duration_seconds",
             "Time of one reconcile for one application, writes included, by how it ended.",
             _RECONCILE_SECONDS,
@@ -95,7 +95,7 @@ class OperatorMetrics:
 
     def reconciled(self, result: str, seconds: float) -> None:
         """A reconcile has ended: `done`, `retried` or `defect`."""
-        self._turns.labels(result).observe(seconds)
+        self._reconciles.labels(result).observe(seconds)
 
     def called(self, *, verb: str, kind: str, status: str, seconds: float) -> None:
         """A call to the API server has ended."""

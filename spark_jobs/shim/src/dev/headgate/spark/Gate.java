@@ -99,9 +99,7 @@ final class Gate implements Governed.Handler {
       case "getDefaultReadLimit" -> {
         if (Shim.planner() != null) {
           awaitFence();
-          if (query.trigger.handOver()) {
-            AllAvailable.install(query);
-          }
+          query.handsOverTrigger();
         }
       }
       case "reportLatestOffset" -> {

@@ -273,6 +273,13 @@ final class RunningQuery {
     return 0;
   }
 
+  /** Spark asks a stream for its default limit. */
+  void handsOverTrigger() {
+    if (trigger.handOver()) {
+      AllAvailable.install(this);
+    }
+  }
+
   /** Ends a query whose checkpoint another driver has, also where it has nothing to commit: it would look as if it were at work. */
   void requireNotShutOut() {
     if (fence != null) {

@@ -53,7 +53,6 @@ final class SignOfLife {
   private final Path sign;
   private final AtomicBoolean looks = new AtomicBoolean();
   private volatile boolean ended;
-  private volatile boolean shutOut;
   private int untouched;
   private UserGroupInformation user;
   private Future<?> timer;
@@ -109,8 +108,7 @@ final class SignOfLife {
       return null;
     }
     if (!fence.isHeld()) {
-      shutOut = true; // for ever, so it is asked as carefully as before a commit
-      timer.cancel(false);
+      timer.cancel(false); // for ever, so it is asked as carefully as before a commit
       return null;
     }
     store.create(sign, true).close();
@@ -138,7 +136,7 @@ final class SignOfLife {
 
   /** Whether it was seen that another driver has the checkpoint. */
   boolean isShutOut() {
-    return shutOut;
+    return timer.isCancelled() && !ended;
   }
 
   /** Nobody is answered any more. */
