@@ -32,6 +32,8 @@ IN_BACKLOG = "5s"
 DEADLINE_SECONDS = 240.0
 """For whatever has to come about by itself: a driver on a busy machine takes a minute until it commits."""
 LOOK_SECONDS = 0.5
+LONG_SECONDS = 30.0
+"""So long a status may be untrue without a word of it."""
 
 
 @dataclass
@@ -44,6 +46,7 @@ class World:
     namespace: str
     started: float
     """When the first row beyond those that wait arrives, in Unix seconds."""
+    tell: Callable[[str], None]
     wanted: dict[str, Any] = field(
         default_factory=lambda: {"interval": INTERVAL, "pending": PENDING, "rate": RATE, "instances": 1}
     )
@@ -132,10 +135,12 @@ class World:
         """Wait until rows arrive as they should, and the status tells what is so; raises BrokenError."""
         before = self.committed
         self.wait_for(lambda: self.committed > before, "a commit")
-        untrue: list[str] = []
+        began, untrue = time.monotonic(), list[str]()
 
         def is_so() -> bool:
-            untrue[:] = self._untrue()
+            last, untrue[:] = list(untrue), self._untrue()
+            if untrue != last and time.monotonic() - began > LONG_SECONDS:
+                self.tell(f"     still: {', '.join(untrue)}")
             return not untrue
 
         self.wait_for(is_so, "a status that tells what is so", seen=lambda: str(untrue))
@@ -214,7 +219,7 @@ def world_in(root: Path, tell: Callable[[str], None]) -> Iterator[World]:
             metrics = running.enter_context(prometheus(root / "prometheus", config=config, address=ADDRESS))
         volume = Volume(root / "volume")
         volume.claim(nodes, namespace)
-        world = World(nodes, metrics, volume, namespace, time.time())
+        world = World(nodes, metrics, volume, namespace, time.time(), tell)
         running.callback(partial(tell, "the cluster ends"))
         world.installs()
         world.apply()
