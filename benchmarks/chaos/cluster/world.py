@@ -139,7 +139,7 @@ class World:
 
         def is_so() -> bool:
             last, untrue[:] = list(untrue), self._untrue()
-            if untrue != last and time.monotonic() - began > LONG_SECONDS:
+            if untrue and untrue != last and time.monotonic() - began > LONG_SECONDS:
                 self.tell(f"     still: {', '.join(untrue)}")
             return not untrue
 
