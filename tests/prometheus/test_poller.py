@@ -70,7 +70,7 @@ def test_what_a_driver_says_reaches_the_loop_with_the_time_of_its_scrape(fleet: 
     )
     flights, weather = delays.sources["flights"], delays.sources["weather"]
     assert (flights.watermark_lag_seconds, flights.pending_records, flights.phase) == (2, 10, False)
-    assert (flights.lane, flights.paused, flights.finished) == ("offsets", False, False)
+    assert (flights.read_limit, flights.paused, flights.finished) == ("offsets", False, False)
     assert (flights.planned_records, weather.planned_records) == (500, None)
     assert (weather.watermark_lag_seconds, weather.pending_records, weather.phase) == (None, None, True)
     assert (weather.paused, weather.held_lately) == (True, {})

@@ -60,7 +60,7 @@ def test_nothing_is_told_where_there_is_a_lag_or_may_be_one(
         ({"pendingRecords": 5}, 9.0, {}, None),
         ({"watermarkLag": "5m"}, 1.0, {}, ("Unknown", "MetricsUnavailable")),
         ({"watermarkLag": "5m"}, 2.0, {}, ("False", "NoEventTime")),
-        ({"watermarkLag": "5m"}, 2.0, {"watermark_lag_seconds": 0.0}, ("True", "Told")),
+        ({"watermarkLag": "5m"}, 2.0, {"watermark_lag_seconds": 0.0}, ("True", "LagReported")),
     ],
     ids=["no threshold", "too early", "nobody can tell", "a lag of 0"],
 )
@@ -85,11 +85,11 @@ def test_the_partition_that_is_furthest_behind_is_in_the_status() -> None:
     loop = Loop(declared=application(queries=[query(sources=[source(backlog={"watermarkLag": "5m"})])]))
     loop.run_until_running()
     loop.world.metrics.reports("delays", sources={"flights": {"pending_records": 5.0, **LAG}})
-    labels = {"application": "flights", "query": "delays", "source": "flights", "split": "flights/3"}
-    loop.world.metrics.values.append((names.SOURCE_WATERMARK_HELD_BY_SPLIT.name, labels, 1.0))
+    labels = {"application": "flights", "query": "delays", "source": "flights", "partition": "flights/3"}
+    loop.world.metrics.values.append((names.SOURCE_WATERMARK_HELD_BY_PARTITION.name, labels, 1.0))
     loop.acknowledged_turn()
     (found,) = loop.world.reports.statuses[-1].queries
-    assert found.sources[0].watermark_held_by_split == "flights/3"
+    assert found.sources[0].watermark_held_by_partition == "flights/3"
 
 
 def test_a_change_stream_that_does_not_tell_of_its_snapshot_is_told_of_once() -> None:

@@ -8,14 +8,16 @@ from headgate_contract import QueryControl
 from headgate_spark.engine.records import RunRecords
 from headgate_spark.kafka.event_times import KafkaEventTimes
 from headgate_spark.planner.alignment import Groups
-from headgate_spark.planner.model import Lane, Source, Trigger
+from headgate_spark.planner.model import ReadLimit, Source, Trigger
 from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.snapshots import SnapshotEnds
 from headgate_spark.planner.state import QueryState
 from headgate_spark.planner.unread import UnreadTimes
 from support.aligned_spark import member
 
-SOURCES = [Source(lane.value, lane) for lane in Lane if lane is not Lane.BYTES]
+SOURCES = [
+    Source(read_limit.value, read_limit) for read_limit in ReadLimit if read_limit is not ReadLimit.BYTES
+]
 
 
 def never_connected(*_: object) -> object:
@@ -36,9 +38,9 @@ def test_sources_of_every_lane_without_event_times_are_named_once_each_with_the_
     assert [(line["query"], line["source"], line["problem"]) for line in told] == [
         (
             "delays",
-            lane,
-            f"source {lane} has no event times; only Kafka sources have them. Take alignment out of it",
+            read_limit,
+            f"source {read_limit} has no event times; only Kafka sources have them. Take alignment out of it",
         )
-        for lane in ("offsets", "rows", "files", "gate")
+        for read_limit in ("offsets", "rows", "files", "gate")
     ]
     assert not alignment.part.has_members

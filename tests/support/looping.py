@@ -96,6 +96,6 @@ def says(
     loop.world.metrics.values.append((metric.name, labels, value))
 
 
-def is_in_lane(loop: Loop, source: str, lane: str) -> None:
-    """The driver reports the lane of a source of the query `delays`."""
-    says(loop, names.SOURCE_INFO, source, lane=lane)
+def is_read_by(loop: Loop, source: str, read_limit: str) -> None:
+    """The driver reports the read limit of a source of the query `delays`."""
+    says(loop, names.SOURCE_INFO, source, read_limit=read_limit)

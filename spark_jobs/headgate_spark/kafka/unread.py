@@ -236,7 +236,7 @@ class SourceUnread:
         told = FAR_AHEAD if found > horizon else TOO_EARLY if found >= 0 else told
         if told not in self._warned_of:
             self._warned_of.add(told)
-            log.warning(told, source=self._source, split=split, offset=record.offset, timestamp=found)
+            log.warning(told, source=self._source, partition=split, offset=record.offset, timestamp=found)
         return None
 
     def _disconnect(self) -> None:
