@@ -24,7 +24,7 @@ NOW = START + 3600
 
 
 def stored(loop: Loop) -> ClusterApplication:
-    """The application as the API server would hold it after the last turn."""
+    """The application as the API server would hold it after the last reconcile."""
     declared = loop.application.to_manifest()
     declared["metadata"] |= {"namespace": "default", "creationTimestamp": "2023-11-14T21:13:20Z"}
     assert loop.memory.status is not None

@@ -100,7 +100,7 @@ def test_a_query_that_has_ended_is_told_from_one_that_is_not_known(fleet: Fleet)
     assert (queries["delays"].active, queries["totals"].active) == (True, False)
 
 
-def test_a_turn_is_given_when_something_changed_and_not_else(fleet: Fleet) -> None:
+def test_it_is_reconciled_when_something_changed_and_not_else(fleet: Fleet) -> None:
     page = driver_page()
     fleet.say(page)
     poller = fleet.poller()
@@ -280,7 +280,7 @@ def test_what_held_a_source_and_what_arrived_come_from_the_last_minute(fleet: Fl
         page.set(names.SOURCE_HELD_BACK, 0.0, **labels, reason="Alignment")
         page.set(names.SOURCE_PROCESSED, 1000 * (seconds + 1), **labels)
         fleet.say(page)
-        # A turn is planned for now: else only the schedule asks again, two minutes later.
+        # A reconcile is planned for now: else only the schedule asks again, two minutes later.
         poller.reconciled(key, clock_at=None, again_at=time.time())
         poller.poll(time.time())
         held = reported().sources["flights"].held_lately or {}

@@ -27,12 +27,12 @@ def reporting(*series: tuple[str, dict[str, str]]) -> SparkApplicationStatus:
     loop.run_until_running()
     loop.world.metrics.reports(query=QUERY, sources={CARS: {"pending_records": 1.0}, TAXIS: {}})
     loop.world.metrics.reports_held(1.0, "Alignment", query=QUERY, source=CARS)
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     loop.world.metrics.reports_held(9.0, "Alignment", query=QUERY, source=CARS)
     loop.world.metrics.values += [
         (name, {"application": "flights", "query": QUERY, **labels}, 1.0) for name, labels in series
     ]
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert loop.memory.status is not None
     return loop.memory.status
 

@@ -28,7 +28,7 @@ def test_the_lane_that_the_driver_reports_is_the_unit_of_the_source(
     loop.run_until_running()
     if read_limit is not None:
         is_read_by(loop, "flights", read_limit)
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert loop.memory.status is not None
     (of_query,) = loop.memory.status.queries
     assert [(each.name, each.unit) for each in of_query.sources] == [("flights", unit)]
