@@ -5,7 +5,7 @@ import pytest
 from headgate_contract import BatchControl, QueryControl, SourceControl
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.model import HybridMemory, ReadLimit
-from headgate_spark.planner.remarks import RESTLESS
+from headgate_spark.planner.reporting import RESTLESS
 from support.scripted_spark import ScriptedSpark, Stream, Uncounted
 
 

@@ -13,7 +13,7 @@ from headgate_contract import BacklogControl, BatchControl, QueryControl, Source
 from headgate_contract.lag_votes import LagVoter
 from headgate_spark.planner.lag_votes import Lag
 from headgate_spark.planner.model import Position, ReadLimit, SourceSnapshot
-from headgate_spark.planner.remarks import UNTOLD, Remark
+from headgate_spark.planner.reporting import UNTOLD, Remark
 from headgate_spark.planner.unread import Behind, First, behind, places_to_look_at
 from support.scripted_spark import BASE, ScriptedSpark, Stream
 
