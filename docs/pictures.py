@@ -19,7 +19,7 @@ from benchmarks.demo.picture import RECORDED
 from headgate.api.status import ConditionStatus, QueryStatus, SourceStatus, SparkApplicationStatus, Votes
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.cli.cluster.urgency import worst_first
-from headgate.cli.generated import keep
+from headgate.cli.generated import write
 from headgate.cli.view import Moment
 from headgate.cli.view.application import describe
 from headgate.cli.view.overview import overview
@@ -137,11 +137,19 @@ def pictures() -> Iterator[tuple[str, str]]:
         yield "local", drawn("headgate local app.yaml", 112, draw(moment_of(sample), (), {}))
 
 
-def main() -> None:
-    """Write the pictures, or compare them."""
-    for name, text in pictures():
-        keep(IMAGES / f"{name}.svg", text, check="--check" in sys.argv)
+def main(*, check: bool) -> None:
+    """Write the pictures, or compare them: exit code 1, and a sentence of each that differs."""
+    drawn = {IMAGES / f"{name}.svg": text for name, text in pictures()}
+    if not check:
+        for path, text in drawn.items():
+            write(path, text)
+    elif stale := [p for p, text in drawn.items() if not p.exists() or p.read_text(encoding="utf-8") != text]:
+        sys.exit(
+            "\n".join(
+                f"error: {path} is not what is drawn now; run python -m docs.pictures" for path in stale
+            )
+        )
 
 
 if __name__ == "__main__":
-    main()
+    main(check="--check" in sys.argv)

@@ -130,7 +130,7 @@ def _source(labels: str, lag: float, now: float, seconds: float) -> str:
         for reason, share in REASONS.items()
     )
     return held + (
-        f'headgate_source_info{{{labels},lane="offsets"}} 1\n'
+        f'headgate_source_info{{{labels},read_limit="offsets"}} 1\n'
         f"headgate_source_watermark_lag_seconds{{{labels}}} {lag}\n"
         f"headgate_source_watermark_timestamp_seconds{{{labels}}} {now - lag}\n"
         f"headgate_source_pending_records{{{labels}}} {int(lag * 1000)}\n"

@@ -38,9 +38,9 @@ class RateControl:
     """A rate limit of one source. Both limits hold where both are set."""
 
     records_per_second: float | None = None
-    """Records a second over all splits of the source; more than 0."""
+    """Records a second over all partitions of the source; more than 0."""
     records_per_checkpoint: int | None = None
-    """Records in one micro-batch over all splits; at least 1."""
+    """Records in one micro-batch over all partitions; at least 1."""
     max_burst_seconds: float = 10.0
     """The bucket holds at most this many seconds of the rate."""
 
@@ -58,7 +58,7 @@ class AlignmentControl:
     max_drift_seconds: float
     update_interval_seconds: float = 1.0
     idle_after_seconds: float | None = None
-    """How long a split with nothing pending still holds the group. `None`: `maxDriftSeconds`, at least 1."""
+    """How long a partition with nothing pending still holds the group. `None`: `maxDriftSeconds`, at least 1."""
 
     def __post_init__(self) -> None:
         _at_least("maxDriftSeconds", self.max_drift_seconds, 0, MOST_SECONDS)

@@ -7,6 +7,8 @@ labels. A value that is not known is *absent*, never 0: a reader must be able to
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from headgate_contract.newer import StrEnum, dataclass
 
 
@@ -178,9 +180,8 @@ QUERY_BATCH_DURATION = _histogram("query_batch_duration_seconds", "How long batc
 # A source of a query ------------------------------------------------------------------------------
 SOURCE_INFO = _gauge(
     "source_info",
-    "1; lane tells how the source's batches are bounded: offsets, rows, files, bytes (of files), gate (hold or all) "
-    "or none.",
-    "lane",
+    "1; read_limit tells how the source's batches are bounded: offsets, rows, files, bytes (of files) or gate (all).",
+    "read_limit",
 )
 SOURCE_OUT_OF_REACH = _cause(
     "source_out_of_reach",
@@ -212,10 +213,10 @@ SOURCE_WATERMARK = _gauge(
 SOURCE_WATERMARK_LAG = _gauge(
     "source_watermark_lag_seconds", "Now minus the watermark of the source.", is_signed=True
 )
-SOURCE_WATERMARK_HELD_BY_SPLIT = _gauge(
-    "source_watermark_held_by_split",
-    "1; split is the one whose first unread record is the oldest of the source.",
-    "split",
+SOURCE_WATERMARK_HELD_BY_PARTITION = _gauge(
+    "source_watermark_held_by_partition",
+    "1; partition is the one whose first unread record is the oldest of the source.",
+    "partition",
 )
 SOURCE_EVENT_TIME_LAG = _gauge(
     "source_event_time_lag_seconds",
@@ -241,33 +242,33 @@ SOURCE_PUBLISH_FAILURES = _counter(
 )
 SOURCE_ALIGNMENT_FLOOR = _gauge(
     "source_alignment_floor_timestamp_seconds",
-    "Event time that the slowest active split of its group has reached.",
+    "Event time that the slowest active partition of its group has reached.",
     is_signed=True,
 )
 SOURCE_ALIGNMENT_HELD_BY = _gauge(
     "source_alignment_held_by", "1; member is the slowest of its group, as query/source.", "member"
 )
-SOURCE_ALIGNMENT_HELD_BY_SPLIT = _gauge(
-    "source_alignment_held_by_split",
-    "1; split is the one by which the slowest member of its group is the slowest.",
-    "split",
+SOURCE_ALIGNMENT_HELD_BY_PARTITION = _gauge(
+    "source_alignment_held_by_partition",
+    "1; partition is the one by which the slowest member of its group is the slowest.",
+    "partition",
 )
 SOURCE_OUT_OF_ORDERNESS = _gauge(
     "source_event_time_out_of_orderness_seconds",
     "The most by which a sampled record's event time was later than one behind it.",
 )
-SOURCE_UNREADABLE_SPLITS = _gauge(
-    "source_event_time_unreadable_splits", "Splits with records, none of which has an event time."
+SOURCE_UNREADABLE_PARTITIONS = _gauge(
+    "source_event_time_unreadable_partitions", "Partitions with records, none of which has an event time."
 )
 SOURCE_UNREADABLE = _gauge(
     "source_event_time_unreadable_offset",
-    "Offset of a record in a split of which no record that was looked at has an event time; five splits at most.",
-    "split",
+    "Offset of a record in a partition of which no record that was looked at has an event time (five at most).",
+    "partition",
 )
 SOURCE_FAR_AHEAD = _gauge(
     "source_event_time_far_ahead_offset",
-    "Offset of the first record met in split whose event time is further ahead than maxFuture; five splits at most.",
-    "split",
+    "Offset of the first record met in partition whose event time is further ahead than maxFuture (five at most).",
+    "partition",
 )
 SOURCE_PAUSED = _gauge("source_paused", "1 while the source is paused by a person.")
 SOURCE_FINISHED = _gauge("source_finished", "1 when the source is at its frozen end.")
@@ -279,3 +280,12 @@ SOURCE_HELD_BACK = _gauge(
 )
 
 ALL: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
+
+RENAMED: Mapping[str, str] = {
+    SOURCE_WATERMARK_HELD_BY_PARTITION.name: "headgate_source_watermark_held_by_split",
+    SOURCE_ALIGNMENT_HELD_BY_PARTITION.name: "headgate_source_alignment_held_by_split",
+    SOURCE_UNREADABLE_PARTITIONS.name: "headgate_source_event_time_unreadable_splits",
+    "read_limit": "lane",
+    "partition": "split",
+}
+"""Metrics and labels, and what drivers called them before: the operator reads both."""

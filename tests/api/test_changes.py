@@ -56,7 +56,7 @@ def settings_of(schema: dict[str, Any], path: str = "spec") -> Iterator[str]:
         yield from below or [f"{path}.{name}"]
 
 
-def test_every_field_of_the_resource_has_a_lane_and_no_lane_is_of_a_field_that_is_gone() -> None:
+def test_every_field_of_the_resource_has_an_update_mode_and_none_is_of_a_field_that_is_gone() -> None:
     declared = set(SETTINGS) - {"spec.queries", "spec.queries.sources"}
 
     assert declared == set(settings_of(application_schema()["properties"]["spec"]))
@@ -184,7 +184,7 @@ SOURCE = ("queries", 0, "sources", 0)
     ],
     ids=lambda value: ".".join(map(str, value)) if isinstance(value, tuple) else None,
 )
-def test_a_change_tells_both_values_its_lane_and_what_follows(
+def test_a_change_tells_both_values_its_update_mode_and_what_follows(
     location: tuple[str | int, ...], value: Any, text: str, update_mode: UpdateMode, effect: str
 ) -> None:
     found = only_change(*location, to=value)

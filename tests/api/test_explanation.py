@@ -67,7 +67,9 @@ def about_source(reentry: Manifest | None = None, **settings: Any) -> str:
         ),
     ],
 )
-def test_the_application_is_explained_with_the_lane_of_each_setting(settings: Manifest, line: str) -> None:
+def test_the_application_is_explained_with_the_update_mode_of_each_setting(
+    settings: Manifest, line: str
+) -> None:
     manifest = application()
     manifest["spec"] |= settings
 

@@ -24,7 +24,7 @@ NOW = START + 3600
 
 
 def stored(loop: Loop) -> ClusterApplication:
-    """The application as the API server would hold it after the last turn."""
+    """The application as the API server would hold it after the last reconcile."""
     declared = loop.application.to_manifest()
     declared["metadata"] |= {"namespace": "default", "creationTimestamp": "2023-11-14T21:13:20Z"}
     assert loop.memory.status is not None
@@ -145,7 +145,7 @@ def test_everything_that_is_known_is_shown() -> None:
         "name": "flights",
         "outOfReach": "query q: source flights: broker:9092 has not answered yet",
         "votes": {"phase": "Unknown", "watermarkLag": "True", "query": "False"},
-        "watermarkHeldBySplit": "flights/7",
+        "watermarkHeldByPartition": "flights/7",
         "snapshotProblem": "partition flights/7 ends with a record of a snapshot",
         "rateLimit": 50_000,
         "held": "Alignment",
@@ -153,7 +153,7 @@ def test_everything_that_is_known_is_shown() -> None:
             "group": "air",
             "drift": "12m",
             "heldBy": "q/weather",
-            "heldBySplit": "w/2",
+            "heldByPartition": "w/2",
             "limit": "2026-03-01T08:00:00Z",
         },
     }
@@ -189,11 +189,11 @@ def test_everything_that_is_known_is_shown() -> None:
     assert "watermark  held back by weather, so that state grows" in text
     assert "50k/s  Alignment  Phase unknown, WatermarkLag yes, Query no" in text
     assert (
-        "flights: group air, 12m ahead of the slowest, waits for q/weather (split w/2), limit 2026-03-01T08:00:00"
+        "flights: group air, 12m ahead of the slowest, waits for q/weather (partition w/2), limit 2026-03-01T08:00:00"
         in text
     )
     assert "  query q: source flights: broker:9092 has not answered yet" in text
-    assert "  flights: furthest behind is split flights/7" in text
+    assert "  flights: furthest behind is partition flights/7" in text
     assert "  flights: partition flights/7 ends with a record of a snapshot" in text
     assert "real-time  it needs 9 task slots" in text
     assert "future     1,234 batches with records dated further ahead than maxFuture" in text

@@ -66,7 +66,7 @@ EVENT = Event(at=3661.0, reason="BacklogEntered", message="query delays: in back
 
 
 def moment(query: QueryStatus = QUERY, reported: QueryMetrics = REPORTED, **members: Any) -> Moment:
-    """A turn that came to this status, of a driver that reports this; keywords replace members of it."""
+    """A reconcile that came to this status, of a driver that reports this; keywords replace members of it."""
     condition = "True" if members.get("outage") is None else "False"
     measured = Condition(
         type="MetricsAvailable",
@@ -269,7 +269,7 @@ def test_a_sample_has_what_a_driver_reports() -> None:
     driver = DriverMetrics(
         at=loop.now, queries={"delays": QueryMetrics(data_batches=12, sources={"flights": reported})}
     )
-    outcome = loop.turn()
+    outcome = loop.reconcile()
     seen = replace(outcome.seen, metrics=driver)
     sample = moment_of("air", replace(outcome, seen=seen), pid=1, events=()).sample
     query = sample["queries"]["delays"]

@@ -111,7 +111,7 @@ def edited(tmp_path: Path, *replaced: tuple[str, str], name: str = "new.yaml") -
     return path
 
 
-def test_a_difference_is_told_change_by_change_with_lane_and_effect(
+def test_a_difference_is_told_change_by_change_with_update_mode_and_effect(
     headgate: Headgate, tmp_path: Path
 ) -> None:
     new = edited(tmp_path, ("interval: 5s", "interval: 10s"), ("flights:1.4.2", "flights:1.4.3"))
@@ -138,7 +138,7 @@ def test_a_difference_is_written_as_json(headgate: Headgate, tmp_path: Path) -> 
             "path": "spec.queries[delays].sources[flights].rateLimit.duringBacklog",
             "before": "Unlimited",
             "after": {"recordsPerSecond": 9},
-            "lane": "Live",
+            "updateMode": "Live",
             "effect": "in force when the next batch is planned",
         }
     ]

@@ -22,7 +22,7 @@ from headgate_contract import (
 from headgate_contract.codec import member_name
 from headgate_contract.metrics import ALL, Kind
 from headgate_contract.receiving import read
-from headgate_spark.planner.model import Lane
+from headgate_spark.planner.model import ReadLimit
 
 ROOT = Path(__file__).parents[2]
 CONTROL_DOCUMENT = (ROOT / "docs/control-document.md").read_text(encoding="utf-8")
@@ -159,8 +159,10 @@ def test_no_page_names_a_metric_that_there_is_not():
         assert named - packages <= known, page
 
 
-def test_every_lane_is_explained():
-    assert {row[0].strip("`") for row in rows(section(SOURCES, "Lanes"))} >= {lane.value for lane in Lane}
+def test_every_read_limit_is_explained():
+    assert {row[0].strip("`") for row in rows(section(SOURCES, "Read limits"))} >= {
+        read_limit.value for read_limit in ReadLimit
+    }
 
 
 def slug(heading):

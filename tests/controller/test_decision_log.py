@@ -20,7 +20,7 @@ PREFIX = "headgate_operator_"
 
 
 class Told:
-    """A loop whose turns the decision log is told of, and what it wrote."""
+    """A loop whose reconciles the decision log is told of, and what it wrote."""
 
     def __init__(self, lines: list[Any]) -> None:
         self.loop = Loop()
@@ -28,10 +28,10 @@ class Told:
         self.decision_log = DecisionLog(self.metrics)
         self._lines = lines
 
-    def turn(self, seconds: float = 1.0) -> list[Any]:
+    def reconcile(self, seconds: float = 1.0) -> list[Any]:
         """Turn the loop; returns the lines that were written about it."""
         before = len(self._lines)
-        self.decision_log.decided(KEY, self.loop.turn(seconds))
+        self.decision_log.decided(KEY, self.loop.reconcile(seconds))
         return self._lines[before:]
 
     def reports(self, lag: float) -> None:
@@ -39,10 +39,10 @@ class Told:
         self.loop.world.metrics.reports(sources={"flights": source})
 
     def runs(self) -> None:
-        self.turn()
+        self.reconcile()
         self.loop.world.drivers.becomes_ready()
         self.acknowledges()
-        self.turn()
+        self.reconcile()
 
     def acknowledges(self) -> None:
         published = self.loop.world.controls.published()
@@ -66,7 +66,7 @@ def test_an_application_whose_resource_is_refused_is_counted_as_such(told: Told)
         0,
         1,
     )
-    told.turn()
+    told.reconcile()
     assert (told.sample("applications", state="Running"), told.sample("applications", state="Refused")) == (
         1,
         0,
@@ -85,18 +85,18 @@ def told() -> Iterator[Told]:
 def test_a_verdict_that_changes_has_one_line_with_its_query_and_reason(told: Told) -> None:
     told.runs()
     told.reports(lag=3600)
-    [line] = [line for line in told.turn() if "query" in line]
+    [line] = [line for line in told.reconcile() if "query" in line]
 
     assert line["event"] == "in backlog by WatermarkLag"
     assert (line["application"], line["query"], line["reason"]) == ("team/flights", "delays", "WatermarkLag")
     assert told.sample("decisions_total", kind="verdict", reason="WatermarkLag") == 1
-    assert [line for line in told.turn() if "query" in line] == []
+    assert [line for line in told.reconcile() if "query" in line] == []
 
 
 def test_a_step_of_the_driver_has_a_line_with_its_state(told: Told) -> None:
-    told.turn()
+    told.reconcile()
     told.loop.world.drivers.becomes_ready()
-    [line] = [line for line in told.turn() if line.get("state") == "Running"]
+    [line] = [line for line in told.reconcile() if line.get("state") == "Running"]
 
     assert line["reason"] == "Running"
     assert told.sample("decisions_total", kind="driver", reason="Running") == 1
@@ -105,20 +105,20 @@ def test_a_step_of_the_driver_has_a_line_with_its_state(told: Told) -> None:
 def test_a_restart_of_the_operator_repeats_no_decision(told: Told) -> None:
     told.runs()
     told.reports(lag=3600)
-    told.turn()
+    told.reconcile()
     told.loop.restart()
     told.decision_log = DecisionLog(OperatorMetrics())
 
-    assert told.turn() == []
+    assert told.reconcile() == []
 
 
-def test_a_new_application_is_told_of_from_its_first_turn(told: Told) -> None:
-    assert [line["reason"] for line in told.turn()] == ["Started"]
+def test_a_new_application_is_told_of_from_its_first_reconcile(told: Told) -> None:
+    assert [line["reason"] for line in told.reconcile()] == ["Started"]
 
 
 def test_applications_are_counted_by_state(told: Told) -> None:
     told.metrics.watch_applications(told.decision_log.states, stalled=lambda: 0)
-    told.turn()
+    told.reconcile()
     assert told.sample("applications", state="Pending") == 1
     told.runs()
     assert told.sample("applications", state="Running") == 1
@@ -130,12 +130,12 @@ def test_applications_are_counted_by_state(told: Told) -> None:
 def test_the_time_to_acknowledge_runs_from_publishing_to_the_sample_that_shows_it(told: Told) -> None:
     told.runs()
     told.reports(lag=3600)
-    told.turn()
+    told.reconcile()
     published_at = told.loop.now
-    told.turn(2)
+    told.reconcile(2)
     assert told.decision_log.longest_pending(published_at + 2) == 2
     told.acknowledges()
-    told.turn(3)
+    told.reconcile(3)
 
     assert told.sample("control_acknowledge_seconds_count") == 1
     assert told.sample("control_acknowledge_seconds_sum") == 5
@@ -143,8 +143,8 @@ def test_the_time_to_acknowledge_runs_from_publishing_to_the_sample_that_shows_i
 
 
 def test_a_document_for_a_driver_that_starts_is_not_measured(told: Told) -> None:
-    told.turn()
-    told.turn(60)
+    told.reconcile()
+    told.reconcile(60)
 
     assert told.decision_log.longest_pending(told.loop.now) == 0
     told.runs()
@@ -154,8 +154,8 @@ def test_a_document_for_a_driver_that_starts_is_not_measured(told: Told) -> None
 def test_an_outage_of_metrics_is_a_warning(told: Told) -> None:
     told.runs()
     told.loop.world.metrics.hangs()
-    told.turn()
-    lines = told.turn(120)
+    told.reconcile()
+    lines = told.reconcile(120)
 
     assert [(line["log_level"], line["reason"]) for line in lines] == [("warning", "ScrapeTimeout")]
 

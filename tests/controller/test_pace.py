@@ -1,4 +1,4 @@
-"""What one resource may cost, however often it is changed: bounded turns, and nobody else waits for them."""
+"""What one resource may cost, however often it is changed: bounded reconciles, and nobody else waits for them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from headgate.controller.queue import BURST, PACE_SECONDS, Pace, WorkQueue
 
 
 @given(st.lists(st.floats(0, 3), min_size=1, max_size=200), st.integers(1, 6), st.floats(0.1, 4))
-def test_in_no_span_of_time_are_there_more_turns_than_the_burst_and_what_is_earned(
+def test_in_no_span_of_time_are_there_more_reconciles_than_the_burst_and_what_is_earned(
     gaps: list[float], burst: int, seconds: float
 ) -> None:
     pace: Pace[str] = Pace(burst, seconds)
-    now, turns = 0.0, []
+    now, reconciles = 0.0, []
     for gap in gaps:
         now = max(now + gap, pace.not_before("a"))
         pace.spend("a", now)
-        turns.append(now)
-    for first, begin in enumerate(turns):
-        for last, end in enumerate(turns[first:], start=first):
+        reconciles.append(now)
+    for first, begin in enumerate(reconciles):
+        for last, end in enumerate(reconciles[first:], start=first):
             assert last - first + 1 <= burst + (end - begin) / seconds + 1e-6
 
 
@@ -35,19 +35,21 @@ def test_whoever_was_quiet_may_have_a_burst_and_nothing_is_kept_of_him(now: int,
     assert len(pace._full_at) <= 2
 
 
-def test_five_hundred_changes_in_ten_seconds_are_a_bounded_number_of_turns_and_the_last_is_seen() -> None:
+def test_five_hundred_changes_in_ten_seconds_are_a_bounded_number_of_reconciles_and_the_last_is_seen() -> (
+    None
+):
     queue: WorkQueue[str] = WorkQueue()
-    turns: list[float] = []
+    reconciles: list[float] = []
     for tick in range(2000):
         now = 100 + tick / 50
         if tick < 500:
             queue.add("busy", now)
         while (key := queue.take(now)) is not None:
             assert key == "busy"
-            turns.append(now)
+            reconciles.append(now)
             queue.done(key, now)
-    assert 10 <= len(turns) <= BURST + 10 / PACE_SECONDS + 1
-    assert turns[-1] >= 100 + 499 / 50
+    assert 10 <= len(reconciles) <= BURST + 10 / PACE_SECONDS + 1
+    assert reconciles[-1] >= 100 + 499 / 50
 
 
 def test_a_quiet_application_does_not_wait_for_one_that_is_changed_all_the_time() -> None:
@@ -63,12 +65,12 @@ def test_a_quiet_application_does_not_wait_for_one_that_is_changed_all_the_time(
             queue.done(key, now)
 
 
-def test_a_turn_that_asks_for_the_next_one_at_once_does_not_spin() -> None:
+def test_a_reconcile_that_asks_for_the_next_one_at_once_does_not_spin() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a", 100)
-    turns = 0
+    reconciles = 0
     for _ in range(1000):
         if (key := queue.take(100)) is not None:
-            turns += 1
+            reconciles += 1
             queue.done(key, 100, again_in=0)
-    assert turns == BURST
+    assert reconciles == BURST

@@ -1,4 +1,4 @@
-"""The queue: what is heard of an application leads to a turn, in order, once, and later where it fails."""
+"""The queue: what is heard of an application leads to a reconcile, in order, once, and later where it fails."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_keys_are_taken_in_the_order_in_which_they_were_heard() -> None:
     assert [clocked.take(), clocked.take(), clocked.take(), clocked.take()] == ["b", "a", "c", None]
 
 
-def test_ten_events_are_one_turn() -> None:
+def test_ten_events_are_one_reconcile() -> None:
     clocked = Clocked()
     clocked.add(*["a"] * 10)
 
@@ -95,7 +95,7 @@ def test_an_event_comes_before_a_wake_up() -> None:
     assert clocked.take() == "a"
     clocked.done("a")
     clocked.now += 60
-    assert clocked.take() is None  # the wake-up was for that turn too
+    assert clocked.take() is None  # the wake-up was for that reconcile too
 
 
 def test_a_time_to_look_again_that_has_passed_is_now() -> None:
@@ -118,7 +118,7 @@ def test_pauses_double_up_to_the_longest() -> None:
     assert pauses == [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
 
 
-def test_a_good_turn_forgets_the_failures() -> None:
+def test_a_good_reconcile_forgets_the_failures() -> None:
     clocked = Clocked()
     clocked.add("a")
     for _ in range(4):
@@ -156,18 +156,18 @@ def test_an_event_brings_a_failing_key_forward_to_the_end_of_the_first_pause() -
     assert clocked.queue.next_due() == clocked.now + 0.5
 
 
-def test_a_turn_that_causes_events_and_fails_does_not_spin() -> None:
-    clocked, turns = Clocked(), 0
+def test_a_reconcile_that_causes_events_and_fails_does_not_spin() -> None:
+    clocked, reconciles = Clocked(), 0
     clocked.add("a")
     end = clocked.now + 10
     while (due := clocked.queue.next_due()) is not None and due < end:
         clocked.now = due
         assert clocked.take() == "a"
-        turns += 1
+        reconciles += 1
         clocked.add("a")
         clocked.failed("a")
 
-    assert turns <= 21
+    assert reconciles <= 21
 
 
 def test_depth_and_wait_count_what_is_due_and_not_begun() -> None:
@@ -212,7 +212,7 @@ class Machine(RuleBasedStateMachine):
         self.clocked = Clocked()
         self.running: set[str] = set()
         self.unheard: dict[str, float] = {}
-        """Since when something was heard that no turn has begun after."""
+        """Since when something was heard that no reconcile has begun after."""
 
     @rule(key=keys)
     def hear(self, key: str) -> None:

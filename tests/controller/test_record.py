@@ -92,9 +92,9 @@ def test_one_whose_name_is_refused_goes_when_it_is_deleted(name: str) -> None:
     shown = manifest(name)
     shown["metadata"]["finalizers"] = [FINALIZER]
     o.cluster.declare(shown)
-    o.turn(key)
+    o.reconcile(key)
     assert o.condition("Ready", key)["reason"] == "InvalidSpec"
     o.cluster.remove(key)
     for _ in range(3):
-        o.turn(key)
+        o.reconcile(key)
     assert ("sparkapplications", *key) not in o.cluster.objects

@@ -1,4 +1,4 @@
-"""Ticks: they come at their pace whatever a look takes, and what is worth a turn is queued."""
+"""Ticks: they come at their pace whatever a look takes, and what is worth a reconcile is queued."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Ticks:
         asyncio.run(run())
 
 
-def test_what_is_worth_a_turn_is_queued() -> None:
+def test_what_is_worth_a_reconcile_is_queued() -> None:
     ticks = Ticks(answers=[(A, B), (), (A,)])
     ticks.may_go_on.set()
     ticks.until(lambda: len(ticks.queued) == 3)
@@ -144,7 +144,7 @@ def test_how_long_no_look_has_ended_well_is_told_by_source_once_there_are_ticks(
     ]
 
 
-def test_a_tick_is_applied_once_all_that_it_gave_a_turn_to_have_had_one() -> None:
+def test_a_tick_is_applied_once_all_that_it_wakes_are_reconciled() -> None:
     async def tick() -> list[tuple[int, bool]]:
         ticks = Ticks(answers=[(A, B)])
         ticks.may_go_on.set()

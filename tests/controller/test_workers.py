@@ -1,4 +1,4 @@
-"""Workers: as many turns at once as allowed, one for each application, and failures that stay with their own."""
+"""Workers: as many reconciles at once as allowed, one for each application, and failures that stay with their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ A, B, C = Key("team", "a"), Key("team", "b"), Key("team", "c")
 
 
 @dataclass
-class Turns:
+class Reconciles:
     """Turns that wait until a test lets them end."""
 
     begun: list[Key] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Turns:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Let the event loop turn until something is so."""
+    """Let the event loop run until something is so."""
     async with asyncio.timeout(240):
         while not condition():
             await asyncio.sleep(0)
@@ -55,34 +55,34 @@ def working(test: Callable[[Workers], Awaitable[None]], workers: Workers) -> Non
     asyncio.run(run())
 
 
-def test_as_many_turns_at_once_as_there_are_workers() -> None:
-    turns = Turns()
+def test_as_many_reconciles_at_once_as_there_are_workers() -> None:
+    reconciles = Reconciles()
 
     async def test(workers: Workers) -> None:
         for key in (A, B, C):
             workers.add(key)
-        await until(lambda: turns.running == 2)
+        await until(lambda: reconciles.running == 2)
         assert workers.depth() == 1
-        turns.gate.set()
-        await until(lambda: len(turns.ended) == 3)
+        reconciles.gate.set()
+        await until(lambda: len(reconciles.ended) == 3)
 
-    working(test, Workers(turns, count=2))
-    assert turns.most_at_once == 2
+    working(test, Workers(reconciles, count=2))
+    assert reconciles.most_at_once == 2
 
 
-def test_what_is_heard_during_a_turn_is_another_turn_after_it() -> None:
-    turns = Turns()
+def test_what_is_heard_during_a_reconcile_is_another_reconcile_after_it() -> None:
+    reconciles = Reconciles()
 
     async def test(workers: Workers) -> None:
         workers.add(A)
-        await until(lambda: turns.running == 1)
+        await until(lambda: reconciles.running == 1)
         workers.add(A)
         workers.add(A)
-        turns.gate.set()
-        await until(lambda: len(turns.ended) == 2)
+        reconciles.gate.set()
+        await until(lambda: len(reconciles.ended) == 2)
 
-    working(test, Workers(turns, count=8))
-    assert (turns.begun, turns.most_at_once) == ([A, A], 1)
+    working(test, Workers(reconciles, count=8))
+    assert (reconciles.begun, reconciles.most_at_once) == ([A, A], 1)
 
 
 @pytest.mark.parametrize(
@@ -93,11 +93,11 @@ def test_what_is_heard_during_a_turn_is_another_turn_after_it() -> None:
         (ZeroDivisionError("a defect"), "defect"),
     ],
 )
-def test_a_turn_that_fails_is_made_again_and_the_others_go_on(error: Exception, result: str) -> None:
+def test_a_reconcile_that_fails_is_made_again_and_the_others_go_on(error: Exception, result: str) -> None:
     tries: list[Key] = []
     told: list[str] = []
 
-    async def turn(key: Key) -> float | None:
+    async def reconcile(key: Key) -> float | None:
         tries.append(key)
         if key == A and tries.count(A) < 3:
             raise error
@@ -109,14 +109,14 @@ def test_a_turn_that_fails_is_made_again_and_the_others_go_on(error: Exception, 
         await until(lambda: tries.count(A) == 3 and B in tries)
 
     backoff = Backoff(first=0.001)
-    working(test, Workers(turn, 4, reconciled=lambda how, _seconds: told.append(how), backoff=backoff))
+    working(test, Workers(reconcile, 4, reconciled=lambda how, _seconds: told.append(how), backoff=backoff))
     assert sorted(told) == sorted([result, result, "done", "done"])
 
 
-def test_a_turn_may_ask_to_be_looked_at_again() -> None:
+def test_a_reconcile_may_ask_to_be_looked_at_again() -> None:
     tries: list[Key] = []
 
-    async def turn(key: Key) -> float | None:
+    async def reconcile(key: Key) -> float | None:
         tries.append(key)
         return 0.0 if len(tries) < 3 else None  # long past: at once
 
@@ -124,38 +124,38 @@ def test_a_turn_may_ask_to_be_looked_at_again() -> None:
         workers.add(A)
         await until(lambda: len(tries) == 3)
 
-    working(test, Workers(turn, 1))
+    working(test, Workers(reconcile, 1))
 
 
 def test_draining_finishes_what_runs_and_begins_nothing() -> None:
-    turns = Turns()
+    reconciles = Reconciles()
 
     async def run() -> bool:
-        workers = Workers(turns, count=1)
+        workers = Workers(reconciles, count=1)
         work = asyncio.create_task(workers.run())
         workers.add(A)
-        await until(lambda: turns.running == 1)
+        await until(lambda: reconciles.running == 1)
         workers.add(B)
         drain = asyncio.create_task(workers.drain(240))
         await until(work.done)
-        turns.gate.set()
+        reconciles.gate.set()
         return await drain
 
     assert asyncio.run(run())
-    assert (turns.begun, turns.ended) == ([A], [A])
+    assert (reconciles.begun, reconciles.ended) == ([A], [A])
 
 
 def test_draining_cuts_off_what_does_not_end_in_time() -> None:
-    turns = Turns()
+    reconciles = Reconciles()
 
     async def run() -> bool:
-        workers = Workers(turns, count=1)
+        workers = Workers(reconciles, count=1)
         work = asyncio.create_task(workers.run())
         workers.add(A)
-        await until(lambda: turns.running == 1)
+        await until(lambda: reconciles.running == 1)
         drained = await workers.drain(0.01)
         await work
         return drained
 
     assert not asyncio.run(run())
-    assert (turns.running, turns.ended) == (0, [])
+    assert (reconciles.running, reconciles.ended) == (0, [])

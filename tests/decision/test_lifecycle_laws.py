@@ -31,7 +31,7 @@ CODES = st.sampled_from([0, 1, 2, 75, 78, 137, None])
 
 
 class World(RuleBasedStateMachine):
-    """Every rule is something that happens; `step` is the loop's turn."""
+    """Every rule is something that happens; `step` is the loop's reconcile."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class World(RuleBasedStateMachine):
 
     @rule(jitter=st.floats(0.0, 1.0), dies=st.booleans(), blind=st.booleans())
     def step(self, jitter: float, dies: bool, blind: bool) -> None:
-        """The loop's turn; it may die after it kept its history and before it acts."""
+        """The loop's reconcile; it may die after it kept its history and before it acts."""
         seen = None if blind and self.history.started_at is None else self.newest
         step = next_step(seen, self.desired, self.history, now=self.now, jitter=jitter)
         self.history = decode(History, json.loads(json.dumps(encode(step.history))))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
-from docs.pictures import SHOWN, pictures
+from docs.pictures import SHOWN, main, pictures
 from docs.site import ROOT
 
 from benchmarks.demo import picture
@@ -36,6 +37,24 @@ def test_a_picture_is_an_image_that_fetches_nothing(name: str) -> None:
 
 def test_each_state_is_in_the_picture_of_many_applications() -> None:
     assert [name for name in SHOWN if name not in DRAWN["top"]] == []
+
+
+def test_each_picture_that_differs_has_a_sentence_with_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("docs.pictures.IMAGES", tmp_path)
+    main(check=False)
+    main(check=True)
+    (tmp_path / "top.svg").write_text("of before")
+    (tmp_path / "local.svg").unlink()
+
+    with pytest.raises(SystemExit) as ended:
+        main(check=True)
+
+    assert str(ended.value).splitlines() == [
+        f"error: {tmp_path}/{name}.svg is not what is drawn now; run python -m docs.pictures"
+        for name in ("top", "local")
+    ]
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/install.md", "docs/local.md", "docs/runbook.md"])

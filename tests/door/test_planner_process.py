@@ -147,7 +147,16 @@ def test_what_opens_a_notebook_is_not_taken_for_a_python(job: Job, monkeypatch: 
     assert GAVE_UP not in job.kind.log
 
 
+def echo(_folder: Path) -> str:
+    """Return a program that is no Python, and prints its arguments."""
+    return "/bin/echo"
+
+
 UNUSABLE = [
+    (
+        echo,
+        'spark.headgate.python names /bin/echo, which is no Python that starts a planner: it printed "-u -c ',
+    ),
     (nowhere, "the planner's process cannot be started"),
     (too_old, "it needs Python 3.9 or newer, and "),
     (dying, "the planner's process has ended 3 times before it could be asked"),

@@ -68,7 +68,7 @@ def declared(folder: Path) -> SparkApplication:
 
 
 class Run:
-    """`headgate local`, turned by hand, with a clock that can be put forward."""
+    """`headgate local`, driven by hand, with a clock that can be put forward."""
 
     def __init__(self, folder: Path) -> None:
         self.application = declared(folder)
@@ -81,30 +81,30 @@ class Run:
         self.told: list[str] = []
         self._ahead = 0.0
 
-    def turn(self) -> Outcome:
-        """Turn the loop once."""
+    def reconcile(self) -> Outcome:
+        """Reconcile once."""
         outcome = reconcile(self.application, self.ports, self.memory, self._now, jitter=0.5)
         self.memory = outcome.memory
         self.told += [event.reason for event in outcome.events]
         return outcome
 
-    def turns_until(self, accept: Callable[[Outcome], object], what: str) -> Outcome:
-        """Turn the loop until an outcome is accepted."""
+    def reconcile_until(self, accept: Callable[[Outcome], object], what: str) -> Outcome:
+        """Reconcile until an outcome is accepted."""
 
         def accepted() -> Outcome | None:
-            outcome = self.turn()
+            outcome = self.reconcile()
             return outcome if accept(outcome) else None
 
         return wait_until(accepted, what, WAIT_SECONDS, seen=self.__str__)
 
-    def turns_until_reason(self, reason: ConfReason) -> Outcome:
-        """Turn the loop until its choice has this reason."""
-        return self.turns_until(lambda o: o.plan.choice and o.plan.choice.reason is reason, reason)
+    def reconcile_until_reason(self, reason: ConfReason) -> Outcome:
+        """Reconcile until its choice has this reason."""
+        return self.reconcile_until(lambda o: o.plan.choice and o.plan.choice.reason is reason, reason)
 
-    def turns_until_begun(self, batch: int) -> Path:
-        """Turn the loop until the job has written a batch, which then waits; returns the sign."""
+    def reconcile_until_begun(self, batch: int) -> Path:
+        """Reconcile until the job has written a batch, which then waits; returns the sign."""
         sign = self.signs / f"begun-{batch}"
-        self.turns_until(lambda _: sign.exists(), f"batch {batch}")
+        self.reconcile_until(lambda _: sign.exists(), f"batch {batch}")
         return sign
 
     def passes(self, seconds: float) -> None:
@@ -112,14 +112,14 @@ class Run:
         end = self._ahead + seconds
         while self._ahead < end:
             self._ahead = min(end, self._ahead + SCRAPE_SECONDS)
-            self.turn()
+            self.reconcile()
 
     def lets_go(self, batch: int | None = None) -> None:
         """Let a batch end; without one, all that are to come."""
         (self.signs / ("go" if batch is None else f"go-{batch}")).touch()
 
     def waits_for_the_end_of_the_driver(self) -> None:
-        """Look at the driver until it has ended, without a turn that would start the next one."""
+        """Look at the driver until it has ended, without a reconcile that would start the next one."""
 
         def ended() -> bool:
             driver = self.ports.drivers.observe(self._now)
@@ -170,7 +170,7 @@ def heard_in_backlog(outcome: Outcome) -> bool:
 def runs_out_its_time(run: Run, seconds: float, since: Path) -> None:
     """Keep a batch for so long, from the moment at which it had written its records."""
     end = since.stat().st_mtime + seconds
-    run.turns_until(lambda _: time.time() > end, "the end of a slow batch")
+    run.reconcile_until(lambda _: time.time() > end, "the end of a slow batch")
 
 
 def files_of(folder: Path) -> dict[int, set[int]]:
@@ -191,37 +191,37 @@ def ids_of(folder: Path) -> list[int]:
 def enters_backlog(run: Run) -> None:
     """The first driver clears a part of the backlog, and is restarted for the rest at the end of a batch."""
     run.lets_go(batch=0)
-    run.turns_until_begun(batch=1)
-    run.turns_until(heard_in_backlog, "a backlog of known speed")
-    run.turns_until_reason(ConfReason.MINIMUM_UPTIME)
+    run.reconcile_until_begun(batch=1)
+    run.reconcile_until(heard_in_backlog, "a backlog of known speed")
+    run.reconcile_until_reason(ConfReason.MINIMUM_UPTIME)
     run.passes(MINIMUM_UPTIME_SECONDS)
-    run.turns_until_reason(ConfReason.RESTARTING)
-    run.turns_until(lambda _: "stopping at the next batch boundary" in run.log, "a driver that stops")
-    assert run.turn().plan.step.state is State.STOPPING, "its batch has not ended"
+    run.reconcile_until_reason(ConfReason.RESTARTING)
+    run.reconcile_until(lambda _: "stopping at the next batch boundary" in run.log, "a driver that stops")
+    assert run.reconcile().plan.step.state is State.STOPPING, "its batch has not ended"
     run.lets_go(batch=1)
 
 
 def finds_no_gain(run: Run) -> None:
     """The second driver has the properties, and is no faster: a batch is kept for longer than the first one took."""
-    begun = run.turns_until_begun(batch=2)
+    begun = run.reconcile_until_begun(batch=2)
     trial = run.memory.kept.backlog_conf.trial
     assert trial is not None
     runs_out_its_time(run, BATCH / trial.before["rationed"], since=begun)
     run.lets_go(batch=2)
-    run.turns_until_begun(batch=3)
-    run.turns_until(heard_in_backlog, "a backlog of known speed")
+    run.reconcile_until_begun(batch=3)
+    run.reconcile_until(heard_in_backlog, "a backlog of known speed")
     run.passes(MINIMUM_UPTIME_SECONDS)
-    run.turns_until_reason(ConfReason.INEFFECTIVE_RESTART)
+    run.reconcile_until_reason(ConfReason.INEFFECTIVE_RESTART)
     assert run.memory.kept.backlog_conf.in_force, "until this backlog is over"
 
 
 def leaves_backlog(run: Run) -> None:
     """The backlog ends, and after the cool-down the driver is asked to go back to its usual properties."""
     run.lets_go(batch=3)
-    run.turns_until(lambda o: not o.plan.verdicts["rationed"].backlog, "the end of the backlog")
+    run.reconcile_until(lambda o: not o.plan.verdicts["rationed"].backlog, "the end of the backlog")
     run.passes(COOL_DOWN_SECONDS)
-    outcome = run.turns_until_reason(ConfReason.RESTARTING)
-    assert outcome.plan.step.state is State.STOPPING, "or the next turn might start another driver"
+    outcome = run.reconcile_until_reason(ConfReason.RESTARTING)
+    assert outcome.plan.step.state is State.STOPPING, "or the next reconcile might start another driver"
 
 
 def falls_behind_again(run: Run, live: Path) -> None:
@@ -229,19 +229,19 @@ def falls_behind_again(run: Run, live: Path) -> None:
     run.waits_for_the_end_of_the_driver()
     live.touch()
     os.utime(live, (START, START))  # so all of it has arrived
-    run.turns_until_begun(batch=4)
-    run.turns_until(lambda o: o.plan.verdicts["rationed"].backlog, "a second backlog")
+    run.reconcile_until_begun(batch=4)
+    run.reconcile_until(lambda o: o.plan.verdicts["rationed"].backlog, "a second backlog")
     run.passes(COOL_DOWN_SECONDS + MINIMUM_UPTIME_SECONDS)
-    outcome = run.turns_until_reason(ConfReason.INEFFECTIVE_RESTART)
+    outcome = run.reconcile_until_reason(ConfReason.INEFFECTIVE_RESTART)
     assert (outcome.plan.step.state, outcome.plan.step.history.attempt) == (State.RUNNING, 3)
 
 
 def stops(run: Run) -> None:
     """All is read, and a person suspends the application."""
     run.lets_go()
-    run.turns_until(lambda o: not o.plan.verdicts["rationed"].backlog, "the end of the second backlog")
+    run.reconcile_until(lambda o: not o.plan.verdicts["rationed"].backlog, "the end of the second backlog")
     run.suspend()
-    run.turns_until(lambda o: o.plan.step.state is State.SUSPENDED, "a suspension")
+    run.reconcile_until(lambda o: o.plan.step.state is State.SUSPENDED, "a suspension")
 
 
 def test_a_backlog_that_lasts_has_its_properties_and_what_did_not_help_is_not_repeated(

@@ -1,4 +1,4 @@
-"""The election: it goes on while the event loop of the turns is busy, and ends for one that does nothing."""
+"""The election: it goes on while the event loop of the reconciles is busy, and ends for one that does nothing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def candidate(leases: Leases, **more: Any) -> Candidate:
     return Candidate(leases, Key("headgate", "lease"), "a", terms, **more)
 
 
-def test_the_lease_is_renewed_while_the_event_loop_of_the_turns_is_blocked() -> None:
+def test_the_lease_is_renewed_while_the_event_loop_of_the_reconciles_is_blocked() -> None:
     leases = Leases()
     election = Election(candidate(leases))
 

@@ -76,7 +76,7 @@ def test_a_replica_that_waits_has_no_ticks_and_is_alive() -> None:
     assert waiting.not_alive() is None
 
 
-def test_a_turn_without_an_end_is_stuck(watched: Watched) -> None:
+def test_a_reconcile_without_an_end_is_stuck(watched: Watched) -> None:
     watched.longest_run = 301
 
     assert watched.health.not_alive() == "a reconcile has been going on for 301 s"

@@ -192,7 +192,7 @@ def test_the_others_are_held_thirty_seconds_ahead_of_a_slow_member_and_follow_it
         standing = driver.source(pattern)
         assert standing.alignment is not None
         assert standing.alignment.held_by == f"{NAME}/{slow.name}"
-        assert standing.alignment.held_by_split == f"{slow.name}/0"
+        assert standing.alignment.held_by_partition == f"{slow.name}/0"
         assert standing.alignment.limit == (START_MS + 40_000) / 1000
         assert standing.alignment.drift == 30
         send(kafka.bootstrap, slow.name, [Record(0, START_MS + 20_500)])

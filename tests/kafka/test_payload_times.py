@@ -102,7 +102,7 @@ def test_a_partition_of_which_nothing_can_be_read_is_named_once_with_the_reason_
         for _ in range(3):
             assert told.latest(["a/0", "b/0"]) == {"a/0": None, "b/0": found(1, 2)}
     (entry,) = logs
-    assert (entry["source"], entry["split"], entry["column"]) == ("rides", "a/0", COLUMN)
+    assert (entry["source"], entry["partition"], entry["column"]) == ("rides", "a/0", COLUMN)
     assert entry["last_record"] == "it has no such member"
     assert "Correct eventTime.column or eventTime.format" in entry["event"]
     assert told.sampled.unreadable == {"a/0": entry["offset"]}
@@ -127,7 +127,7 @@ def test_records_that_are_too_far_ahead_are_named_once_for_each_partition():
         for _ in range(2):
             told.latest(["a/0", "b/0"])
             told.first_later({"a/0": -1, "b/0": -1})
-    assert [(entry["split"], entry["offset"]) for entry in logs] == [("a/0", 1), ("b/0", 0)]
+    assert [(entry["partition"], entry["offset"]) for entry in logs] == [("a/0", 1), ("b/0", 0)]
     assert told.sampled.far_ahead == {"a/0": 1, "b/0": 0}
 
 
@@ -139,7 +139,7 @@ def test_a_number_that_may_be_a_counter_counts_as_seconds_and_is_named_once(smal
         assert told.latest(["a/0", "b/0"])["a/0"] == Found(2, 1000 * (small + 2))
         told.first_later({"a/0": -1, "b/0": -1})
     (entry,) = logs
-    assert (entry["source"], entry["split"], entry["column"]) == ("rides", "a/0", COLUMN)
+    assert (entry["source"], entry["partition"], entry["column"]) == ("rides", "a/0", COLUMN)
     assert entry["value"] == small + entry["offset"]
     for form in ("ISO 8601", "seconds", "milliseconds", "microseconds", "nanoseconds"):
         assert form in entry["event"]

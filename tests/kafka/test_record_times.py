@@ -112,7 +112,9 @@ def test_it_is_named_once():
     with capture_logs() as logs:
         for _ in range(3):
             found.first_later({"t/0": 20})
-    assert [(entry["split"], entry["offset"], entry["timestamp"]) for entry in logs] == [("t/0", 1, AHEAD)]
+    assert [(entry["partition"], entry["offset"], entry["timestamp"]) for entry in logs] == [
+        ("t/0", 1, AHEAD)
+    ]
 
 
 def test_what_hides_others_is_told_with_its_offset_until_it_is_removed():
@@ -141,7 +143,7 @@ def test_a_partition_without_any_timestamp_has_no_event_time_and_is_named_once()
         for _ in range(3):
             assert told.latest(["t/0"]) == {"t/0": None}
     (entry,) = logs
-    assert (entry["source"], entry["split"]) == ("flights", "t/0")
+    assert (entry["source"], entry["partition"]) == ("flights", "t/0")
     assert "message.timestamp.type" in entry["event"]
     assert told.sampled == Sampled(None, {"t/0": 1}, {})
     assert broker.finds == 3 + 3, "that it has no timestamp, and where its log begins and ends, is asked once"

@@ -127,7 +127,12 @@ def test_a_timestamp_that_means_nothing_does_not_count_and_is_named_once(
         assert found(source, split="t/1").time is None
     (line,) = logs
     assert told in line["event"]
-    assert (line["source"], line["split"], line["offset"], line["timestamp"]) == ("t", "t/0", 0, timestamp)
+    assert (line["source"], line["partition"], line["offset"], line["timestamp"]) == (
+        "t",
+        "t/0",
+        0,
+        timestamp,
+    )
 
 
 def test_a_topic_that_stamps_its_records_itself_tells_when_they_came(

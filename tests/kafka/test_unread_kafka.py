@@ -64,7 +64,7 @@ def test_a_query_without_watermark_enters_its_backlog_by_one_lagging_partition_w
     with driver.running(frame, tmp_path) as query:
         await_rows(query, 100)  # the few records of partition 2 are read: it is idle now
         wait_until(lambda: driver.source(topic).backlog_votes == (LagVoter.WATERMARK_LAG,), "the vote")
-        wait_until(lambda: known(driver, topic).unread_split == f"{topic}/1", "its partition")
+        wait_until(lambda: known(driver, topic).unread_partition == f"{topic}/1", "its partition")
         found = known(driver, topic)
     assert found.unread_since is not None
     assert -60 < found.unread_since - (now - 2 * HOUR_MS) / 1000 < 60

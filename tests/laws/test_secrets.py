@@ -123,12 +123,12 @@ class Secrets(RuleBasedStateMachine):
         self.operator.declare(**self.spec(**more[edit]))
 
     @rule(seconds=st.sampled_from([1.0, 15.0, 120.0]))
-    def turn(self, seconds: float) -> None:
+    def reconcile(self, seconds: float) -> None:
         with logged(self.log), suppress(TransientError):
-            self.operator.turn(seconds=seconds)
+            self.operator.reconcile(seconds=seconds)
 
     @rule(at=st.integers(0, 3), said=words, refuses=st.booleans(), seconds=st.sampled_from([1.0, 70.0]))
-    def turn_that_fails(self, at: int, said: str, refuses: bool, seconds: float) -> None:
+    def reconcile_that_fails(self, at: int, said: str, refuses: bool, seconds: float) -> None:
         """The API server, or somebody who is asked by it, says no, or nothing that can be understood."""
         left, text = at, WORDS[said](self.secret("server"))
 
@@ -140,7 +140,7 @@ class Secrets(RuleBasedStateMachine):
                 raise refusal(Call("POST", PODS, call), 403 if refuses else 500, status, None)
 
         self.operator.cluster.before = fail
-        self.turn(seconds)
+        self.reconcile(seconds)
         self.operator.cluster.before = lambda _call: None
 
     @rule()

@@ -90,8 +90,8 @@ class History(RuleBasedStateMachine):
         self.operators[which].deliver(most)
 
     @rule(which=st.sampled_from([0, 1]), tells=st.booleans())
-    def turn(self, which: int, tells: bool) -> None:
-        self._turn(which, None if tells else 0)
+    def reconcile(self, which: int, tells: bool) -> None:
+        self._reconcile(which, None if tells else 0)
 
     @rule(
         which=st.sampled_from([0, 1]),
@@ -99,7 +99,7 @@ class History(RuleBasedStateMachine):
         is_lost=st.booleans(),
         dies=st.booleans(),
     )
-    def turn_that_fails(self, which: int, at: int, is_lost: bool, dies: bool) -> None:
+    def reconcile_that_fails(self, which: int, at: int, is_lost: bool, dies: bool) -> None:
         """The write number `at` fails, or its answer is lost; perhaps the process dies of it."""
         left = at
 
@@ -111,7 +111,7 @@ class History(RuleBasedStateMachine):
 
         setattr(self.cluster, "after" if is_lost else "before", fail)
         try:
-            self._turn(which, None)
+            self._reconcile(which, None)
         except Crash:
             self.operators[which].restart()
         finally:
@@ -121,21 +121,21 @@ class History(RuleBasedStateMachine):
     def drivers_come_and_go(self, which: int, code: int) -> None:
         """One operator is kept up to date while attempts pass; the other one hears nothing of it."""
         for _ in range(2):
-            self._turn(which, None)
+            self._reconcile(which, None)
             self.kubelet_starts_it(ready=True)
-            self._turn(which, None)
+            self._reconcile(which, None)
             self.it_ends(code)
-            self._turn(which, None)
+            self._reconcile(which, None)
             self.cluster.now += 12
             for _ in range(3):
-                self._turn(which, None)
+                self._reconcile(which, None)
 
     @rule(which=st.sampled_from([0, 1]))
     def a_driver_does_not_stop(self, which: int) -> None:
         """A driver runs, another one is wanted in its place, and it takes no notice."""
-        self._turn(which, None)
+        self._reconcile(which, None)
         self.kubelet_starts_it(ready=True)
-        self._turn(which, None)
+        self._reconcile(which, None)
         self.declare("plain" if self.declared == "restarting" else "restarting")
         self.minutes_pass(which)
 
@@ -144,17 +144,17 @@ class History(RuleBasedStateMachine):
         """One operator is kept up to date, and nothing else happens: a driver that should stop does not."""
         for _ in range(5):
             self.cluster.now += 60
-            self._turn(which, None)
+            self._reconcile(which, None)
 
     @rule(which=st.sampled_from([0, 1]))
     def operator_restarts(self, which: int) -> None:
         self.operators[which].restart()
 
-    def _turn(self, which: int, most: int | None) -> None:
+    def _reconcile(self, which: int, most: int | None) -> None:
         operator = self.operators[which]
         operator.deliver(most)
         with suppress(TransientError):
-            operator.turn_only()
+            operator.reconcile_only()
 
     # Laws -----------------------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class History(RuleBasedStateMachine):
         operator = self.operators[0]
         for _ in range(30):
             self.cluster.now += 15
-            operator.turns_that_are_due()
+            operator.reconcile_what_is_due()
             for pod in self.cluster.pods():
                 name, metadata = pod["metadata"]["name"], pod["metadata"]
                 if "deletionTimestamp" in metadata:

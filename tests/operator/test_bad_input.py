@@ -26,7 +26,7 @@ CYCLE = [query(sources=[source(name="a", after="b"), source(name="b", after="a")
 def patience_is_over(o: OnServer, name: str = "flights") -> None:
     """A minute passes in which nothing gets better."""
     o.skew += PATIENCE_SECONDS + 1
-    o.turns(1, name)
+    o.reconciles(1, name)
 
 
 # The resource --------------------------------------------------------------------------------------
@@ -38,7 +38,7 @@ def test_a_cycle_that_the_api_server_cannot_see_stalls_the_application_and_leave
     o.run()
     (before,) = o.pods()
     o.apply(queries=CYCLE)
-    o.turns(2)
+    o.reconciles(2)
     stalled = o.said("Stalled")
     assert stalled == (
         "True",
@@ -52,13 +52,13 @@ def test_a_cycle_that_the_api_server_cannot_see_stalls_the_application_and_leave
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert after["metadata"]["annotations"][CONTROL] == before["metadata"]["annotations"][CONTROL]
     o.apply()
-    o.turns(2)
+    o.reconciles(2)
     assert o.said("Stalled")[0] == "False"
 
 
 def test_a_script_that_is_not_in_the_image_is_refused_with_the_way_to_name_it(o: OnServer) -> None:
     o.apply(main={"file": "job.py"})
-    o.turns(1)
+    o.reconciles(1)
     assert o.said("Stalled") == (
         "True",
         "InvalidSpec",
@@ -70,7 +70,7 @@ def test_a_script_that_is_not_in_the_image_is_refused_with_the_way_to_name_it(o:
 def test_an_application_without_an_image_says_who_could_name_one(o: OnServer) -> None:
     o.begin(Options(drivers=DriverDefaults(image=None, service_account="default")))
     o.apply()
-    o.turns(2)
+    o.reconciles(2)
     assert o.said("Stalled") == (
         "True",
         "InvalidSpec",
@@ -82,7 +82,7 @@ def test_an_application_without_an_image_says_who_could_name_one(o: OnServer) ->
 def test_a_pause_that_names_no_source_is_an_event_that_says_so(o: OnServer) -> None:
     o.run()
     o.kubectl("annotate", "sparkapplication", "flights", "headgate.dev/paused=delays/flihgts")
-    o.turns(2)
+    o.reconciles(2)
     events = json.loads(o.kubectl("get", "events", "-o", "json"))["items"]
     (told,) = [event["message"] for event in events if event["reason"] == "UnknownName"]
     assert told.startswith("annotation headgate.dev/paused: delays/flihgts pauses nothing")
@@ -93,9 +93,9 @@ def test_a_pause_that_names_no_source_is_an_event_that_says_so(o: OnServer) -> N
 
 def test_an_image_that_cannot_be_pulled_is_named_with_the_remedy(o: OnServer) -> None:
     o.apply(image="example/none:1")
-    o.turns(2)
+    o.reconciles(2)
     o.waits("flights-driver-1", "ImagePullBackOff", 'Back-off pulling image "example/none:1"')
-    o.turns(1)
+    o.reconciles(1)
     ready = o.said("Ready")
     assert ready == (
         "False",
@@ -107,10 +107,10 @@ def test_an_image_that_cannot_be_pulled_is_named_with_the_remedy(o: OnServer) ->
     patience_is_over(o)
     assert o.said("Stalled") == ("True", *ready[1:])
     o.apply(image="example/some:1")
-    o.turns(3)
+    o.reconciles(3)
     assert o.names() == ["flights-driver-1"], "its deletion waits for the kubelet"
     o.ends("flights-driver-1", 137)
-    o.turns(3)
+    o.reconciles(3)
     assert (o.names(), o.said("Stalled")[0]) == (["flights-driver-2"], "False")
 
 
@@ -121,9 +121,9 @@ def test_a_quota_without_room_is_named_and_goes_on_by_itself_when_there_is_some(
         "patch", "quota", "small", "--subresource=status", "--type=merge", "-p", json.dumps({"status": none})
     )
     o.apply()
-    refusals = o.turns(2)
+    refusals = o.reconciles(2)
     assert "exceeded quota: small" in refusals[-1]
-    o.turns(1)
+    o.reconciles(1)
     assert o.said("Ready") == (
         "False",
         "QuotaExceeded",
@@ -134,14 +134,14 @@ def test_a_quota_without_room_is_named_and_goes_on_by_itself_when_there_is_some(
     patience_is_over(o)
     assert o.said("Stalled")[:2] == ("True", "QuotaExceeded")
     o.kubectl("delete", "quota", "small")
-    o.turns(3)
+    o.reconciles(3)
     assert (o.state(), o.names(), o.said("Stalled")[0]) == ("Starting", ["flights-driver-1"], "False")
 
 
 def test_a_service_account_that_is_missing_is_named_with_who_creates_it(o: OnServer) -> None:
     o.begin(Options(drivers=DriverDefaults(image="example/spark:4.3.0", service_account="headgate-driver")))
     o.apply()
-    o.turns(3)
+    o.reconciles(3)
     assert o.said("Ready") == (
         "False",
         "ServiceAccountMissing",
@@ -152,7 +152,7 @@ def test_a_service_account_that_is_missing_is_named_with_who_creates_it(o: OnSer
     patience_is_over(o)
     assert o.said("Stalled")[:2] == ("True", "ServiceAccountMissing")
     o.kubectl("create", "serviceaccount", "headgate-driver")
-    o.turns(3)
+    o.reconciles(3)
     assert (o.state(), o.said("Stalled")[0]) == ("Starting", "False")
 
 
@@ -162,7 +162,7 @@ def test_what_the_namespace_forbids_is_said_in_the_words_of_the_api_server(o: On
     defaults = DriverDefaults(image="example/spark:4.3.0", service_account="default", run_as_user=0)
     o.begin(Options(drivers=defaults))
     o.apply()
-    o.turns(3)
+    o.reconciles(3)
     status, reason, message = o.said("Ready")
     assert (status, reason) == ("False", "StartRefused")
     assert 'is forbidden: violates PodSecurity "restricted:latest": runAsUser=0' in message
@@ -173,7 +173,7 @@ def test_what_the_image_lacks_is_said_in_the_words_of_the_driver_and_not_tried_a
     o.run()
     words = "no Java is found: install a JRE 17 or newer, or set JAVA_HOME"
     o.ends("flights-driver-1", 78, f"headgate-run: error: {words}")
-    o.turns(1)
+    o.reconciles(1)
     assert o.said("Stalled") == (
         "True",
         "InvalidSetup",
@@ -181,7 +181,7 @@ def test_what_the_image_lacks_is_said_in_the_words_of_the_driver_and_not_tried_a
         "Its log says what to mend; then suspend and resume to try again",
     )
     o.skew += 10_000
-    o.turns(2)
+    o.reconciles(2)
     assert (o.state(), o.names()) == ("Failed", ["flights-driver-1"])
 
 
@@ -195,7 +195,7 @@ def test_a_query_that_fails_beside_its_siblings_is_told_with_its_cause(o: OnServ
     metrics.reports("delays", active=0.0)
     labels = {"application": "flights", "query": "delays", "cause": cause}
     metrics.values.append((names.QUERY_FAILED.name, labels, 1.0))
-    o.turns(1)
+    o.reconciles(1)
     assert o.said("Stalled") == ("True", "StreamingQueryFailed", cause)
     assert o.said("Ready") == ("False", "StreamingQueryFailed", cause)
     assert (o.state(), o.names()) == ("Running", ["flights-driver-1"])
@@ -207,7 +207,7 @@ def test_a_source_whose_broker_does_not_answer_is_told_with_its_cause_and_waits(
     metrics = o.fake.metrics(Key(o.namespace, "flights"))
     labels = {"application": "flights", "query": "delays", "source": "flights", "cause": cause}
     metrics.values.append((names.SOURCE_OUT_OF_REACH.name, labels, 1.0))
-    o.turns(1)
+    o.reconciles(1)
     events = json.loads(o.kubectl("get", "events", "-o", "json"))["items"]
     assert [event["message"] for event in events if event["reason"] == "SourceOutOfReach"] == [cause]
     assert o.status()["queries"][0]["sources"][0]["outOfReach"] == cause
@@ -221,9 +221,9 @@ def test_of_two_applications_on_one_checkpoint_the_later_one_is_stalled_with_the
     o: OnServer,
 ) -> None:
     o.apply(sparkConf=LOCATION)
-    o.turns(2)
+    o.reconciles(2)
     o.apply("other", sparkConf=LOCATION)
-    o.turns(2, "other")
+    o.reconciles(2, "other")
     assert o.said("Stalled", "other") == (
         "True",
         "CheckpointInUse",
@@ -237,7 +237,7 @@ def test_of_two_applications_on_one_checkpoint_the_later_one_is_stalled_with_the
 def test_applications_that_share_the_folder_and_no_query_do_not_share_a_checkpoint(o: OnServer) -> None:
     o.run(sparkConf=LOCATION)
     o.apply("other", sparkConf=LOCATION, queries=[query(name="totals")])
-    o.turns(2, "other")
+    o.reconciles(2, "other")
     assert (o.names(), o.said("Stalled", "other")[0]) == (["flights-driver-1", "other-driver-1"], "False")
 
 
@@ -245,8 +245,8 @@ def test_an_application_under_another_name_waits_for_the_driver_of_the_old_one(o
     o.run(sparkConf=LOCATION)
     o.kubectl("delete", "sparkapplication", "flights", "--wait=false")
     o.apply("trips", sparkConf=LOCATION)
-    o.turns(1)
-    o.turns(2, "trips")
+    o.reconciles(1)
+    o.reconciles(2, "trips")
     assert o.said("Stalled", "trips")[1:] == (
         "CheckpointInUse",
         f"checkpoint location s3://lake/checkpoints/delays: driver flights-driver-1 of application {o.namespace}"
@@ -254,8 +254,8 @@ def test_an_application_under_another_name_waits_for_the_driver_of_the_old_one(o
         "there if the job names its own",
     )
     o.ends("flights-driver-1", 0)
-    o.turns(2)
-    o.turns(2, "trips")
+    o.reconciles(2)
+    o.reconciles(2, "trips")
     assert (o.names(), o.said("Stalled", "trips")[0]) == (["trips-driver-1"], "False")
 
 
@@ -265,46 +265,46 @@ def test_an_application_under_another_name_waits_for_the_driver_of_the_old_one(o
 def test_a_pod_that_is_deleted_by_hand_comes_back_and_counts_as_no_failure(o: OnServer) -> None:
     o.run(restart={"maxRetries": 0})
     o.kubectl("delete", "pod", "flights-driver-1", "--wait=false")
-    o.turns(1)
+    o.reconciles(1)
     assert (o.state(), o.said("Ready")) == (
         "Stopping",
         ("False", "Disrupted", "attempt 1 is being ended by somebody else; it comes back elsewhere"),
     )
     o.ends("flights-driver-1", 143)
-    o.turns(1)
+    o.reconciles(1)
     assert o.said("Ready")[1:] == (
         "BackingOff",
         "attempt 1 disappeared; the next one starts after a pause",
     )
     o.skew += 30
-    o.turns(2)
+    o.reconciles(2)
     assert (o.names(), o.said("Stalled")[0]) == (["flights-driver-2"], "False")
 
 
 def test_a_pod_that_is_deleted_by_force_comes_back_too(o: OnServer) -> None:
     o.run()
     o.kubectl("delete", "pod", "flights-driver-1", "--force", "--grace-period=0", "--wait=false")
-    o.turns(1)
+    o.reconciles(1)
     assert o.said("Ready")[1:] == (
         "BackingOff",
         "attempt 1 disappeared; the next one starts after a pause",
     )
     o.skew += 30
-    o.turns(2)
+    o.reconciles(2)
     assert o.names() == ["flights-driver-2"]
 
 
 def test_one_that_was_deleted_by_force_and_runs_on_is_waited_for(o: OnServer) -> None:
     o.run()
     o.kubectl("delete", "pod", "flights-driver-1", "--force", "--grace-period=0", "--wait=false")
-    o.turns(1)
+    o.reconciles(1)
     locked = "checkpoint /checkpoints/delays is in use by the run with pid 17; stop that one"
     for attempt in (2, 3):
         o.skew += PATIENCE_SECONDS
-        o.turns(2)
+        o.reconciles(2)
         o.runs(f"flights-driver-{attempt}")
         o.ends(f"flights-driver-{attempt}", 75, f"headgate-run: error: {locked}")
-        o.turns(1)
+        o.reconciles(1)
         assert (o.state(), o.said("Ready")[1:]) == (
             "BackingOff",
             (
@@ -315,9 +315,9 @@ def test_one_that_was_deleted_by_force_and_runs_on_is_waited_for(o: OnServer) ->
         )
         assert o.said("Stalled")[0] == ("False" if attempt == 2 else "True")
     o.skew += 300
-    o.turns(2)
+    o.reconciles(2)
     o.runs("flights-driver-4")
-    o.turns(2)
+    o.reconciles(2)
     assert (o.state(), o.said("Stalled")[0]) == ("Running", "False")
 
 
@@ -325,7 +325,7 @@ def test_a_batch_that_does_not_fit_in_memory_is_told_with_its_name_and_the_remed
     o.run()
     words = "query delays: batch 7 has failed twice for want of memory"
     o.ends("flights-driver-1", 76, f"headgate-run: error: {words}")
-    o.turns(1)
+    o.reconciles(1)
     assert o.said("Stalled") == (
         "True",
         "BatchTooLarge",
@@ -337,22 +337,22 @@ def test_a_batch_that_does_not_fit_in_memory_is_told_with_its_name_and_the_remed
     shown = o.kubectl("get", "sparkapplication", "flights", "-o", "wide").splitlines()[-1].split()
     assert {"Failed", "BatchTooLarge"} <= set(shown)
     o.skew += 10_000
-    o.turns(2)
+    o.reconciles(2)
     assert o.names() == ["flights-driver-1"], "nothing starts it but a person"
     o.apply(executor={"memory": "4g"})
-    o.turns(3)
+    o.reconciles(3)
     assert o.names() == ["flights-driver-2"]
 
 
 @pytest.mark.parametrize("text", ["{}", "not JSON", '{"schemaVersion": "99.0", "generation": 1}', None])
-def test_a_control_document_that_is_edited_by_hand_is_put_right_at_the_next_turn(
+def test_a_control_document_that_is_edited_by_hand_is_put_right_at_the_next_reconcile(
     o: OnServer, text: str | None
 ) -> None:
     o.run()
     before = json.loads(o.pods()[0]["metadata"]["annotations"][CONTROL])
     value = f"{CONTROL}-" if text is None else f"{CONTROL}={text}"
     o.kubectl("annotate", "--overwrite", "pod", "flights-driver-1", value)
-    o.turns(1)
+    o.reconciles(1)
     after = json.loads(o.pods()[0]["metadata"]["annotations"][CONTROL])
     assert after == {**before, "generation": before["generation"] + 1}
     assert (o.state(), o.names()) == ("Running", ["flights-driver-1"])
@@ -370,22 +370,22 @@ def test_a_status_that_is_edited_by_hand_is_put_right(o: OnServer) -> None:
         "-p",
         json.dumps(wrong),
     )
-    o.turns(3)
+    o.reconciles(3)
     assert (o.state(), o.said("Ready")[0], o.names()) == ("Running", "True", ["flights-driver-1"])
 
 
 # The cluster ---------------------------------------------------------------------------------------
 
 
-def test_a_write_of_somebody_else_in_between_makes_the_turn_again_and_nothing_else(o: OnServer) -> None:
+def test_a_write_of_somebody_else_in_between_makes_the_reconcile_again_and_nothing_else(o: OnServer) -> None:
     o.run()
     o.apply(queries=[query(checkpoint={"interval": "7s"})])
     o.hear()
     o.kubectl("annotate", "sparkapplication", "flights", "example.com/by=somebody")
     with pytest.raises(ApiConflict, match="the object has been modified"):
-        o.turn_only()
+        o.reconcile_only()
     assert json.loads(o.pods()[0]["metadata"]["annotations"][CONTROL])["generation"] == 1
-    o.turns(1)
+    o.reconciles(1)
     assert json.loads(o.pods()[0]["metadata"]["annotations"][CONTROL])["generation"] == 2
     assert o.said("Reconciling")[:2] == ("True", "ControlPending")
 
@@ -398,13 +398,13 @@ def test_an_api_server_that_is_gone_for_a_minute_costs_nothing(o: OnServer) -> N
     o.plane.stop_api_server()
     try:
         with pytest.raises(ApiUnavailable, match=r"API server: PATCH .*flights/status: "):
-            o.turn_only()
+            o.reconcile_only()
         o.skew += 60
         with pytest.raises(ApiUnavailable):
-            o.turn_only()
+            o.reconcile_only()
     finally:
         o.plane.start_api_server()
-    o.turns(3)
+    o.reconciles(3)
     (after,) = o.pods()
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert "deletionTimestamp" not in after["metadata"]
@@ -420,27 +420,27 @@ def test_a_clock_that_is_an_hour_off_starts_stops_and_restarts_drivers_as_ever(
     o.run(restart={"backoff": "1s", "maxBackoff": "1s"})
     assert (o.state(), o.said("Ready")[0]) == ("Running", "True")
     o.ends("flights-driver-1", 1)
-    o.turns(1)
+    o.reconciles(1)
     assert o.state() == "BackingOff"
     o.skew += 2
-    o.turns(3)
+    o.reconciles(3)
     assert o.names() == ["flights-driver-2"]
     o.runs("flights-driver-2")
     o.apply(restart={"backoff": "1s", "maxBackoff": "1s"}, suspend=True)
-    o.turns(2)
+    o.reconciles(2)
     (leaving,) = o.pods()
     assert leaving["metadata"]["deletionGracePeriodSeconds"] == 130, "asked to stop in order, and not killed"
     o.ends("flights-driver-2", 0)
-    o.turns(2)
+    o.reconciles(2)
     assert (o.state(), o.names()) == ("Suspended", [])
 
 
 def test_an_image_that_cannot_be_pulled_stalls_whatever_the_clock_of_the_cluster_says(o: OnServer) -> None:
     o.skew = -3600.0
     o.apply()
-    o.turns(2)
+    o.reconciles(2)
     o.waits("flights-driver-1", "ErrImagePull", "not found")
-    o.turns(1)
+    o.reconciles(1)
     assert o.said("Stalled")[0] == "False"
     patience_is_over(o)
     assert o.said("Stalled")[:2] == ("True", "ImagePullFailed")
@@ -453,9 +453,9 @@ def test_a_pod_that_somebody_elses_finalizer_holds_is_named_with_it_and_goes_on_
     hold = {"metadata": {"finalizers": ["example.com/audit"]}}
     o.kubectl("patch", "pod", "flights-driver-1", "--type=merge", "-p", json.dumps(hold))
     o.ends("flights-driver-1", 1)
-    o.turns(1)
+    o.reconciles(1)
     o.skew += 10
-    o.turns(4)
+    o.reconciles(4)
     assert o.names() == ["flights-driver-1"], "it is being deleted"
     status, reason, message = o.said("Ready")
     assert (status, reason) == ("False", "PodHeld")
@@ -467,5 +467,5 @@ def test_a_pod_that_somebody_elses_finalizer_holds_is_named_with_it_and_goes_on_
     assert o.said("Stalled") == ("True", "PodHeld", message)
     command = message.partition("take it off yourself: kubectl ")[2]
     o.plane.kubectl(*shlex.split(command))
-    o.turns(2)
+    o.reconciles(2)
     assert (o.names(), o.said("Stalled")[0]) == (["flights-driver-2"], "False")

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.cluster
 RESTART = {"backoff": "10ms", "maxBackoff": "10ms"}
 TICKS = 200
 STALE_READS = 12
-"""Several turns: a turn reads twice or so."""
+"""Several reconciles: one reads twice or so."""
 EACH_STALE = 3
 """Which writes old answers follow: `tests/laws/test_stale.py` has them at more points, on a cluster in memory."""
 AT_ONCE = 4
@@ -100,7 +100,7 @@ class Life:
         self._listing = Listing(self.disturbed, self.key.namespace, self._controller)
 
     async def until(self, what: str, goal: Callable[[], Awaitable[bool]]) -> None:
-        """Turn the loop until the goal is reached; never with two drivers."""
+        """Reconcile until the goal is reached; never with two drivers."""
         for _ in range(TICKS):
             try:
                 with suppress(TransientError):

@@ -61,18 +61,18 @@ def test_what_a_driver_waits_for_is_named_with_the_remedy_and_stalls_after_a_min
 ) -> None:
     o = Operation()
     o.declare()
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.set_pod("flights-driver-1", **status)
-    o.turn()
+    o.reconcile()
     assert o.state() == "Starting"
     assert (o.condition("Ready")["status"], o.condition("Ready")["reason"]) == ("False", reason)
     assert words in o.condition("Ready")["message"]
     assert o.condition("Stalled")["status"] == "False"
-    o.turn(seconds=60)
+    o.reconcile(seconds=60)
     assert (o.condition("Stalled")["status"], o.condition("Stalled")["reason"]) == ("True", reason)
     assert o.condition("Reconciling")["status"] == "False"
     o.cluster.pod_runs("flights-driver-1")
-    o.turn()
+    o.reconcile()
     assert o.state() == "Running"
     assert o.condition("Stalled")["status"] == "False"
 
@@ -90,15 +90,15 @@ def test_a_webhook_that_does_not_answer_is_told_after_a_minute() -> None:
     o.declare()
     o.cluster.before = failing
     for _ in range(5):
-        o.turns(1)
+        o.reconciles(1)
         assert (o.condition("Ready")["reason"], o.condition("Stalled")["status"]) == ("Started", "False")
         o.cluster.now += 9
     o.cluster.now += 30
-    o.turns(2)
+    o.reconciles(2)
     assert (o.condition("Ready")["reason"], o.condition("Stalled")["status"]) == ("StartRefused", "True")
     assert "failed calling webhook policy" in o.condition("Stalled")["message"]
     o.cluster.before = lambda _call: None
-    o.turns(3)
+    o.reconciles(3)
     assert o.names == ["flights-driver-1"]
     assert o.condition("Stalled")["status"] == "False"
 
@@ -108,25 +108,25 @@ def test_a_webhook_that_keeps_a_document_from_a_driver_is_told_after_a_minute() 
     o.run()
     o.cluster.before = failing
     o.declare(queries=[query(checkpoint={"interval": "9s", "intervalDuringBacklog": "2m"})])
-    o.turns(2)
+    o.reconciles(2)
     assert (o.condition("Stalled")["status"], o.state()) == ("False", "Running")
     o.cluster.now += 70
-    o.turns(1)
+    o.reconciles(1)
     assert (o.condition("Stalled")["status"], o.condition("Stalled")["reason"]) == ("True", "ControlRefused")
 
 
 def test_a_container_that_is_never_made_stalls_after_five_minutes() -> None:
     o = Operation()
     o.declare()
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.set_pod("flights-driver-1", **waiting("ContainerCreating"))
-    o.turn(seconds=290)
+    o.reconcile(seconds=290)
     assert (o.state(), o.condition("Ready")["reason"]) == ("Starting", "WaitingForDriver")
-    o.turn(seconds=20)
+    o.reconcile(seconds=20)
     assert (o.condition("Ready")["reason"], o.condition("Stalled")["status"]) == ("ContainerCreating", "True")
     assert "kubectl describe pod flights-driver-1" in o.condition("Stalled")["message"]
     o.cluster.pod_runs("flights-driver-1")
-    o.turns(2)
+    o.reconciles(2)
     assert (o.state(), o.condition("Stalled")["status"]) == ("Running", "False")
 
 
@@ -154,16 +154,16 @@ def test_a_pod_that_the_api_server_refuses_is_a_reason_with_its_words(message: s
     o.cluster.before = before
     o.declare()
     with pytest.raises(ApiRefused):
-        o.turn()
+        o.reconcile()
     with pytest.raises(ApiRefused):
-        o.turn()
+        o.reconcile()
     assert (o.state(), o.condition("Ready")["reason"]) == ("Pending", reason)
     assert message[:20] in o.condition("Ready")["message"]
     with pytest.raises(ApiRefused):
-        o.turn(seconds=61)
+        o.reconcile(seconds=61)
     assert o.condition("Stalled")["status"] == "True"
     refuses = False
-    o.turns(3)
+    o.reconciles(3)
     assert (o.state(), o.names) == ("Starting", ["flights-driver-1"])
     assert o.condition("Stalled")["status"] == "False"
 
@@ -172,12 +172,12 @@ def test_a_driver_that_failed_stays_for_its_log_until_the_next_one_starts() -> N
     o = Operation()
     o.run()
     o.cluster.pod_ends("flights-driver-1", 1, message="Traceback\nValueError: no such topic: flights\n")
-    o.turn()
+    o.reconcile()
     assert (o.state(), o.names) == ("BackingOff", ["flights-driver-1"])
     assert "exit code 1 (ValueError: no such topic: flights)" in o.condition("Ready")["message"]
-    o.turn(seconds=20)
+    o.reconcile(seconds=20)
     assert o.names == [], "what is left of the one before goes first"
-    o.turn()
+    o.reconcile()
     assert o.names == ["flights-driver-2"]
 
 
@@ -186,17 +186,17 @@ def test_the_next_driver_waits_until_the_api_server_has_forgotten_the_one_before
     o.run()
     o.cluster.pod_ends("flights-driver-1", 1)
     o.cluster.edit(PODS, POD, lambda pod: pod["metadata"].update(finalizers=["somebody/else"]))
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.now += 20
-    o.turns(5)
+    o.reconciles(5)
     assert o.names == ["flights-driver-1"]
     assert (o.condition("Ready")["reason"], o.condition("Stalled")["status"]) == ("PodHeld", "False")
     assert "somebody/else" in o.condition("Ready")["message"]
     o.cluster.now += 60
-    o.turn()
+    o.reconcile()
     assert (o.condition("Stalled")["reason"], o.condition("Stalled")["status"]) == ("PodHeld", "True")
     o.cluster.vanish("flights-driver-1")
-    o.turns(2)
+    o.reconciles(2)
     assert o.names == ["flights-driver-2"]
 
 
@@ -204,7 +204,7 @@ def test_a_driver_that_was_out_of_memory_says_what_to_do() -> None:
     o = Operation()
     o.run()
     o.cluster.pod_ends("flights-driver-1", 137, reason="OOMKilled")
-    o.turn()
+    o.reconcile()
     assert "OOMKilled" in o.condition("Ready")["message"]
     assert "driver.memory" in o.condition("Ready")["message"]
 
@@ -230,9 +230,9 @@ def environment(o: Operation) -> Sequence[Manifest]:
 
 
 def starts_again(o: Operation, attempt: int) -> None:
-    o.turns(1)
+    o.reconciles(1)
     o.cluster.now += 300
-    o.turns(4)
+    o.reconciles(4)
     assert o.names == [f"flights-driver-{attempt}"]
 
 
@@ -240,9 +240,9 @@ def test_a_batch_that_does_not_fit_stalls_the_application_with_remedies() -> Non
     o = Operation()
     o.run()
     o.cluster.pod_ends("flights-driver-1", 76)
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.now += 10_000
-    o.turns(2)
+    o.reconciles(2)
     assert (o.state(), o.names) == ("Failed", ["flights-driver-1"])
     assert (o.condition("Stalled")["status"], o.condition("Stalled")["reason"]) == ("True", "BatchTooLarge")
     assert "batch.maxRecords" in o.condition("Stalled")["message"]
@@ -253,12 +253,12 @@ def test_a_drained_node_costs_no_retry_whatever_the_exit_code(code: int) -> None
     o = Operation()
     o.run(restart={"maxRetries": 0})
     o.cluster.evict(o.pod, grace_seconds=130)
-    o.turn()
+    o.reconcile()
     assert (o.state(), o.condition("Ready")["reason"]) == ("Stopping", "Disrupted")
     o.cluster.pod_ends("flights-driver-1", code)
-    o.turn()
+    o.reconcile()
     assert o.state() == "BackingOff"
-    o.turn(seconds=20)
+    o.reconcile(seconds=20)
     assert o.names == ["flights-driver-2"]
     assert failures(o) == 0
 
@@ -269,11 +269,11 @@ def test_a_pod_evicted_by_the_kubelet_comes_back() -> None:
     o.cluster.pod_ends("flights-driver-1", 137)
     word = {"reason": "Evicted", "message": "The node was low on memory."}
     o.cluster.edit(PODS, POD, lambda pod: pod["status"].update(word))
-    o.turn()
+    o.reconcile()
     assert o.state() == "BackingOff"
     assert "The node was low on memory" in o.condition("Ready")["message"]
-    o.turn(seconds=20)
-    o.turn()
+    o.reconcile(seconds=20)
+    o.reconcile()
     assert o.names == ["flights-driver-2"]
 
 
@@ -283,14 +283,14 @@ def test_disruptions_in_a_row_wait_longer_each_time_and_never_end_it() -> None:
     pauses = []
     for attempt in range(1, 8):
         o.cluster.vanish(f"flights-driver-{attempt}")
-        until = o.turn()
+        until = o.reconcile()
         assert until is not None
         pauses.append(until - o.cluster.now)
         o.cluster.now = until
-        o.turns(2)
+        o.reconciles(2)
         assert o.names == [f"flights-driver-{attempt + 1}"]
         o.cluster.pod_runs(f"flights-driver-{attempt + 1}")
-        o.turn()
+        o.reconcile()
     assert pauses == sorted(pauses)
     assert pauses[-1] > 10 * pauses[0]
 
@@ -298,13 +298,13 @@ def test_disruptions_in_a_row_wait_longer_each_time_and_never_end_it() -> None:
 def test_a_pod_that_the_kubelet_turned_away_is_taken_away_and_started_again() -> None:
     o = Operation()
     o.declare()
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.set_pod("flights-driver-1", phase="Failed", reason="OutOfcpu", message="not enough cpu")
-    o.turn()
+    o.reconcile()
     assert "OutOfcpu" in o.condition("Ready")["message"]
-    o.turns(2)
-    o.turn(seconds=20)
-    o.turns(2)
+    o.reconciles(2)
+    o.reconcile(seconds=20)
+    o.reconciles(2)
     assert o.names == ["flights-driver-2"]
     assert failures(o) == 0
 
@@ -317,12 +317,12 @@ def test_a_failed_pod_on_a_node_that_is_gone_is_not_replaced_before_it_is_gone()
         "flights-driver-1", phase="Failed", containerStatuses=[{"name": "driver", "state": running}]
     )
     for _ in range(10):
-        o.turn(seconds=100)
+        o.reconcile(seconds=100)
     assert o.names == ["flights-driver-1"]
     assert o.condition("Ready")["reason"] == "NodeUnreachable"
     o.cluster.vanish("flights-driver-1")
-    o.turn()
-    o.turn(seconds=20)
+    o.reconcile()
+    o.reconcile(seconds=20)
     assert o.names == ["flights-driver-2"]
 
 
@@ -330,16 +330,16 @@ def test_a_driver_that_does_not_stop_is_killed_and_one_on_a_dead_node_is_waited_
     o = Operation()
     o.run()
     o.declare(suspend=True, stop={"gracePeriod": "30s"})
-    o.turns(2)
+    o.reconciles(2)
     assert o.pod["metadata"]["deletionGracePeriodSeconds"] == 40
-    o.turn(seconds=45)
+    o.reconcile(seconds=45)
     assert o.pod["metadata"]["deletionGracePeriodSeconds"] == 1, "not 0: the kubelet has to say that it ended"
     for _ in range(5):
-        o.turn(seconds=100)
+        o.reconcile(seconds=100)
     assert o.names == ["flights-driver-1"]
     assert (o.condition("Stalled")["status"], o.condition("Stalled")["reason"]) == ("True", "NodeUnreachable")
     o.cluster.vanish("flights-driver-1")
-    o.turn()
+    o.reconcile()
     assert o.state() == "Suspended"
 
 
@@ -347,10 +347,10 @@ def test_a_change_that_needs_a_restart_stops_the_driver_at_a_batch_boundary() ->
     o = Operation()
     o.run()
     o.declare(sparkConf={"spark.sql.shuffle.partitions": "8"})
-    o.turns(2)
+    o.reconciles(2)
     assert (o.state(), o.condition("Ready")["reason"]) == ("Stopping", "RevisionChanged")
     o.cluster.pod_ends("flights-driver-1", 0)
-    o.turns(2)
+    o.reconciles(2)
     assert o.names == ["flights-driver-2"]
     assert "spark.sql.shuffle.partitions=8" in str(o.pod["spec"]["containers"][0]["env"])
     assert failures(o) == 0
@@ -359,9 +359,9 @@ def test_a_change_that_needs_a_restart_stops_the_driver_at_a_batch_boundary() ->
 def test_a_wrong_image_is_replaced_without_waiting_for_it() -> None:
     o = Operation()
     o.declare(image="wrong")
-    o.turns(2)
+    o.reconciles(2)
     o.declare(image="right")
-    o.turns(3)
+    o.reconciles(3)
     assert [o.pod["spec"]["containers"][0]["image"], o.names] == ["right", ["flights-driver-2"]]
 
 
@@ -369,11 +369,11 @@ def test_a_completed_application_goes_after_its_time() -> None:
     o = Operation()
     o.run(ttlAfterFinished="10m")
     o.cluster.pod_ends("flights-driver-1", 0)
-    until = o.turn()
+    until = o.reconcile()
     assert o.state() == "Completed"
     assert until == o.cluster.now - 1 + 600
-    o.turn(seconds=600)
-    o.turns(2)
+    o.reconcile(seconds=600)
+    o.reconciles(2)
     assert ("sparkapplications", *KEY) not in o.cluster.objects
 
 
@@ -381,12 +381,12 @@ def test_an_application_is_deleted_once_its_driver_has_stopped() -> None:
     o = Operation()
     o.run()
     o.cluster.remove(KEY)
-    o.turns(2)
+    o.reconciles(2)
     assert (o.state(), o.condition("Ready")["reason"]) == ("Stopping", "Deleted")
     o.cluster.pod_ends("flights-driver-1", 0)
-    o.turns(2)
+    o.reconciles(2)
     assert ("sparkapplications", *KEY) not in o.cluster.objects
-    assert o.turn() is None
+    assert o.reconcile() is None
     assert o.measurements.watched == {}
 
 
@@ -394,19 +394,19 @@ def test_a_deletion_never_hangs() -> None:
     o = Operation()
     o.run()
     o.cluster.remove(KEY)
-    o.turns(2)
-    o.turn(seconds=170)
+    o.reconciles(2)
+    o.reconcile(seconds=170)
     assert ("sparkapplications", *KEY) in o.cluster.objects
-    o.turn(seconds=10)
+    o.reconcile(seconds=10)
     assert ("sparkapplications", *KEY) not in o.cluster.objects
 
 
 def test_an_application_that_never_started_is_deleted_at_once() -> None:
     o = Operation()
     o.declare(suspend=True)
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.remove(KEY)
-    o.turns(2)
+    o.reconciles(2)
     assert ("sparkapplications", *KEY) not in o.cluster.objects
 
 
@@ -414,15 +414,15 @@ def test_a_new_application_waits_for_the_driver_of_a_deleted_one_of_its_name() -
     o = Operation()
     o.run()
     o.cluster.remove(KEY)
-    o.turns(2)
-    o.turn(seconds=200)
+    o.reconciles(2)
+    o.reconcile(seconds=200)
     o.declare()
-    o.turns(3)
+    o.reconciles(3)
     assert o.names == ["flights-driver-1"]
     assert (o.state(), o.condition("Ready")["reason"]) == ("Pending", "PredecessorRemains")
     first = o.pod["metadata"]["uid"]
     o.cluster.vanish("flights-driver-1")
-    o.turns(2)
+    o.reconciles(2)
     assert o.pod["metadata"]["uid"] != first
 
 
@@ -443,14 +443,14 @@ def test_a_driver_whose_labels_are_taken_off_gets_no_other_one_beside_it(label: 
     hides(o, label)
     for _ in range(20):
         o.cluster.now += 30
-        o.turns(1)
+        o.reconciles(1)
     assert o.names == ["flights-driver-1"]
     assert (o.state(), o.condition("Ready")["reason"]) == ("Pending", "PredecessorRemains")
     assert o.condition("Stalled")["status"] == "True"
     assert "kubectl delete pod flights-driver-1" in o.condition("Stalled")["message"]
     o.cluster.pod_ends("flights-driver-1", 0)
     o.heard = len(o.cluster.events)
-    o.turns(3)
+    o.reconciles(3)
     assert "flights-driver-2" in o.names
 
 
@@ -460,12 +460,12 @@ def test_a_driver_whose_labels_are_taken_off_is_replaced_once_somebody_deletes_i
     hides(o)
     for _ in range(5):
         o.cluster.now += 30
-        o.turns(1)
+        o.reconciles(1)
     o.cluster.evict(o.pod)
-    o.turns(2)
+    o.reconciles(2)
     assert o.names == ["flights-driver-1"]
     o.cluster.pod_ends("flights-driver-1", 0)
-    o.turns(2)
+    o.reconciles(2)
     assert o.names == ["flights-driver-2"]
 
 
@@ -474,7 +474,7 @@ def test_the_driver_that_runs_is_found_again_when_the_status_is_lost() -> None:
     o.run()
     o.cluster.objects["sparkapplications", *KEY].pop("status")
     o.restart()
-    o.turns(2)
+    o.reconciles(2)
     assert (o.state(), o.names) == ("Running", ["flights-driver-1"])
 
 
@@ -483,7 +483,7 @@ def test_a_document_that_somebody_edited_is_put_right() -> None:
     o.run()
     before = o.document
     o.cluster.edit(PODS, POD, lambda pod: pod["metadata"]["annotations"].update({CONTROL: "{}"}))
-    o.turn()
+    o.reconcile()
     assert o.document.queries == before.queries
     assert o.document.generation > before.generation
 
@@ -493,16 +493,16 @@ def test_a_driver_that_fails_every_time_ends_as_failed_with_its_count() -> None:
     o.run(restart={"maxRetries": 2, "backoff": "1s"})
     for attempt in (1, 2, 3):
         o.cluster.pod_ends(f"flights-driver-{attempt}", 1)
-        o.turn()
+        o.reconcile()
         o.cluster.now += 30
-        o.turns(3)
+        o.reconciles(3)
         if attempt < 3:
             o.cluster.pod_runs(f"flights-driver-{attempt + 1}")
     assert (o.state(), o.condition("Stalled")["reason"]) == ("Failed", "RetriesExhausted")
     o.declare(restart={"maxRetries": 2, "backoff": "1s"}, suspend=True)
-    o.turns(2)
+    o.reconciles(2)
     o.declare(restart={"maxRetries": 2, "backoff": "1s"})
-    o.turns(3)
+    o.reconciles(3)
     assert o.names == ["flights-driver-4"]
 
 
@@ -517,6 +517,6 @@ def test_an_answer_that_is_lost_starts_no_second_driver() -> None:
 
     o.cluster.after = after
     o.declare()
-    o.turns(10)
+    o.reconciles(10)
     assert not lost
     assert (o.state(), o.names) == ("Starting", ["flights-driver-1"])

@@ -29,9 +29,9 @@ def executor(o: OnServer) -> dict[str, Any]:
 
 
 def a_minute_passes(o: OnServer) -> None:
-    o.turns(1)
+    o.reconciles(1)
     o.skew += PATIENCE_SECONDS + 1
-    o.turns(1)
+    o.reconciles(1)
 
 
 def test_executors_that_no_node_takes_are_told_in_the_words_of_their_pods(o: OnServer) -> None:
@@ -44,7 +44,7 @@ def test_executors_that_no_node_takes_are_told_in_the_words_of_their_pods(o: OnS
         "patch", "pod", "flights-1-exec-1", "--subresource=status", "--type=merge", "-p", json.dumps(status)
     )
     has(o, 0)
-    o.turns(1)
+    o.reconciles(1)
     assert o.said("ExecutorsMissing")[:2] == ("False", "ExecutorsAwaited")
     a_minute_passes(o)
     status_of, reason, message = o.said("ExecutorsMissing")
@@ -54,7 +54,7 @@ def test_executors_that_no_node_takes_are_told_in_the_words_of_their_pods(o: OnS
     assert o.said("Stalled")[:2] == ("True", "ExecutorsMissing")
     assert message in [event["message"] for event in events(o)]
     has(o, 2)
-    o.turns(1)
+    o.reconciles(1)
     assert (o.said("ExecutorsMissing")[0], o.said("Ready")[0], o.said("Stalled")[0]) == (
         "False",
         "True",

@@ -72,7 +72,7 @@ def test_an_application_is_held_as_soon_as_it_is_there(o: OnServer) -> None:
 
 def test_a_start_writes_to_the_application_its_status_alone(o: OnServer) -> None:
     o.apply("started")
-    o.turn("started")
+    o.reconcile("started")
 
     assert "started-driver-1" in o.names()
     assert managers(o, "started")["headgate"] == "status"
@@ -94,7 +94,7 @@ def test_applying_the_same_again_and_again_changes_nothing(o: OnServer) -> None:
 
 def test_a_change_in_git_meets_no_conflict_and_lets_nothing_go(o: OnServer) -> None:
     o.kubectl(*GIT, input=written("changed"))
-    o.turn("changed")
+    o.reconcile("changed")
 
     o.kubectl(*GIT, input=written("changed", executor={"instances": 5}))
 
@@ -113,15 +113,15 @@ def test_whoever_replaces_the_object_does_not_let_it_go(o: OnServer) -> None:
 
 def test_the_operator_lets_it_go_once_its_driver_has_stopped(o: OnServer) -> None:
     o.apply("deleted", stop=STOP)
-    o.turn("deleted")
+    o.reconcile("deleted")
     o.runs("deleted-driver-1")
-    o.turn("deleted")
+    o.reconcile("deleted")
 
     o.kubectl("delete", "hgapp", "deleted", "--wait=false")
-    o.turn("deleted")
+    o.reconcile("deleted")
     assert finalizers(o, "deleted") == [FINALIZER]
     o.ends("deleted-driver-1", 0)
-    o.turns(2, "deleted")
+    o.reconciles(2, "deleted")
 
     assert has_gone(o, "deleted")
 
@@ -130,7 +130,7 @@ def test_it_lets_one_go_that_never_ran(o: OnServer) -> None:
     o.apply("suspended", suspend=True)
 
     o.kubectl("delete", "hgapp", "suspended", "--wait=false")
-    o.turns(2, "suspended")
+    o.reconciles(2, "suspended")
 
     assert has_gone(o, "suspended")
 
@@ -138,7 +138,7 @@ def test_it_lets_one_go_that_never_ran(o: OnServer) -> None:
 def test_what_was_let_go_is_not_held_again_while_another_holds_it(o: OnServer) -> None:
     o.kubectl("apply", "-f", "-", input=written("leaving", (ANOTHER,)))
     o.kubectl("delete", "hgapp", "leaving", "--wait=false")
-    o.turns(2, "leaving")
+    o.reconciles(2, "leaving")
     assert finalizers(o, "leaving") == [ANOTHER]
 
     o.kubectl("annotate", "hgapp", "leaving", "example.com/seen=yes")

@@ -41,24 +41,24 @@ def test_an_operator_that_missed_two_attempts_starts_nothing_and_then_follows() 
     o = Operation()
     o.run(restart={"maxRetries": 9})
     stale = Operation(o.cluster)
-    stale.turn()
+    stale.reconcile()
     o.cluster.pod_ends("flights-driver-1", 1)
-    stale.turn()
-    o.turns(2)
+    stale.reconcile()
+    o.reconciles(2)
     o.cluster.now += 20
-    o.turns(3)
+    o.reconciles(3)
     stale.controller.pod_gone({"metadata": {**POD_1, "uid": stale_uid(stale)}})
     o.cluster.pod_runs("flights-driver-2")
-    o.turn()
+    o.reconcile()
     o.cluster.pod_ends("flights-driver-2", 1)
-    o.turn()
+    o.reconcile()
     o.cluster.now += 30
-    o.turns(3)
+    o.reconciles(3)
     assert o.names == ["flights-driver-3"]
     with pytest.raises(ApiConflict):
-        stale.turn_only()
+        stale.reconcile_only()
     assert o.names == ["flights-driver-3"]
-    stale.turns(2)
+    stale.reconciles(2)
     assert o.names == ["flights-driver-3"]
 
 
@@ -67,23 +67,23 @@ def test_an_operator_that_hears_of_the_memory_and_not_yet_of_the_driver_starts_n
     o = Operation()
     o.run(restart={"maxRetries": 9})
     stale = Operation(o.cluster)
-    stale.turn()
+    stale.reconcile()
     o.cluster.pod_ends("flights-driver-1", 1)
-    stale.turn()
-    o.turn()
+    stale.reconcile()
+    o.reconcile()
     o.cluster.now += 30
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.pod_runs("flights-driver-2")
-    o.turn()
+    o.reconcile()
     o.cluster.pod_ends("flights-driver-2", 1)
-    o.turn()
+    o.reconcile()
     o.cluster.now += 60
     while o.names != ["flights-driver-3"]:
-        o.turn()
+        o.reconcile()
     heard = [n for n, event in enumerate(o.cluster.events) if event.manifest["metadata"]["name"] == DRIVER_3]
     stale.deliver(heard[0] - stale.heard)
     with suppress(TransientError):
-        stale.turn_only()
+        stale.reconcile_only()
     assert o.names == ["flights-driver-3"]
 
 
@@ -135,11 +135,11 @@ def test_a_decision_is_acted_on_no_longer_than_the_lease_may_go_without_renewal(
     assert fresh_seconds(Settings(**renewals)) == seconds
 
 
-def test_a_turn_goes_by_how_long_a_decision_holds() -> None:
+def test_a_reconcile_goes_by_how_long_a_decision_holds() -> None:
     o = Operation(options=replace(OPTIONS, fresh_seconds=-1.0))
     o.declare()
     with pytest.raises(ApiUnavailable, match="too old"):
-        o.turn()
+        o.reconcile()
     assert o.cluster.calls == []
 
 
@@ -167,10 +167,10 @@ def test_a_decision_that_grows_old_while_the_driver_before_is_looked_for_creates
 def test_a_restart_of_the_operator_writes_nothing() -> None:
     o = Operation()
     o.run()
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.calls.clear()
     o.restart()
-    o.turns(3)
+    o.reconciles(3)
     assert o.cluster.calls == []
 
 
@@ -181,15 +181,15 @@ def test_a_restart_of_the_operator_leaves_an_application_its_moment_to_be_writte
     period = CLUSTER_WRITE_POLICY.small_changes_seconds
     moment = KEY.phase * period
     is_behind(o, lag=2.0)
-    o.turn(seconds=(moment - 120.0 - o.cluster.now) % period)
+    o.reconcile(seconds=(moment - 120.0 - o.cluster.now) % period)
     o.restart()
     is_behind(o, lag=lag)
     o.cluster.calls.clear()
-    again = o.turn(seconds=20.0)
+    again = o.reconcile(seconds=20.0)
     assert again is not None
     assert again - o.cluster.now == pytest.approx(100.0, abs=1e-3)
     assert o.cluster.calls == []
-    o.turn(seconds=100.1)
+    o.reconcile(seconds=100.1)
     assert o.cluster.calls == ["apply sparkapplications/status"]
 
 
@@ -204,15 +204,15 @@ def test_an_operator_that_reads_the_application_anew_reads_its_pods_anew_too() -
     o.run()
     o.cluster.vanish("flights-driver-1")
     stale = Operation(o.cluster)
-    o.turn()
+    o.reconcile()
     o.cluster.now += 20
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.pod_runs("flights-driver-2")
-    o.turn()
+    o.reconcile()
     o.declare(sparkConf={"spark.x": "1"})
-    o.turn()
+    o.reconcile()
     with pytest.raises(ApiConflict):
-        stale.turn_only()
+        stale.reconcile_only()
     with suppress(TransientError):
-        stale.turn_only()
+        stale.reconcile_only()
     assert o.names == ["flights-driver-2"]

@@ -53,10 +53,10 @@ def test_one_that_was_let_through_by_another_definition_can_be_deleted(tmp_path:
             wait_until(lambda name=name: _is_taken(o, name), f"{name} to be taken")
         plane.install_crds()
         for name in NAMES:
-            o.turns(2, name)
+            o.reconciles(2, name)
             assert o.said("Ready", name)[1] == "InvalidSpec"
             o.kubectl("delete", "hgapp", name, "--wait=false")
-            o.turns(2, name)
+            o.reconciles(2, name)
             assert o._run(gone(o.cluster, APPLICATIONS, Key(o.namespace, name)))
 
 

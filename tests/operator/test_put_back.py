@@ -49,7 +49,7 @@ class World:
         self.declared = 5
         self.inbox = Inbox()
         self.driver_reads()
-        self.o.turns(2)
+        self.o.reconciles(2)
         self.backup()
 
     def driver_reads(self) -> None:
@@ -72,9 +72,9 @@ class World:
         self.o.cluster.events.clear()
         self.o.heard = 0
 
-    def turn(self) -> None:
+    def reconcile(self) -> None:
         with suppress(TransientError):
-            self.o.turn()
+            self.o.reconcile()
         self.begin_anew_if_put_back()
 
     def compare(self) -> float:
@@ -110,14 +110,14 @@ class World:
     def comes_to_rest(self) -> None:
         """Minutes pass. A watch that has not told by then what was listed ends the process (`handlers/health.py`)."""
         self.compare()
-        self.turns()
+        self.reconciles()
         if self.compare() > 0:
             self.o.restart()
-            self.turns()
+            self.reconciles()
 
-    def turns(self) -> None:
+    def reconciles(self) -> None:
         for _ in range(4):
-            self.turn()
+            self.reconcile()
             self.driver_reads()
 
     def is_told_what_is_declared(self) -> bool:
@@ -159,12 +159,12 @@ def test_it_is_reconciling_until_the_driver_has_taken_what_it_is_told_again() ->
     world.comes_to_rest()
     world.restore()
     world.o.restart()
-    world.turn()
+    world.reconcile()
     assert world.o.condition("Reconciling")["status"] == "True"
-    world.turn()
+    world.reconcile()
     assert world.o.condition("Reconciling")["status"] == "True"
     world.driver_reads()
-    world.turn()
+    world.reconcile()
     assert world.o.condition("Reconciling")["status"] == "False"
 
 
@@ -176,7 +176,7 @@ def test_a_write_that_finds_an_earlier_version_shows_that_the_store_was_put_back
     before = world.o.controller
     world.restore()
     world.o.measurements.metrics(KEY).acknowledges(77)  # something to be told, and to be written down before
-    world.turn()
+    world.reconcile()
     assert world.o.controller is not before
 
 
@@ -206,7 +206,7 @@ def test_an_application_that_was_deleted_since_is_served_again() -> None:
     world = World()
     world.o.cluster.remove(KEY)
     for _ in range(4):
-        world.turn()
+        world.reconcile()
         for pod in world.o.cluster.pods():
             world.o.cluster.vanish(pod["metadata"]["name"])
     assert not world.o.controller.keys()
@@ -262,8 +262,8 @@ class Restores(RuleBasedStateMachine):
         self.world.compare()
 
     @rule(at=st.integers(0, 3), is_lost=st.booleans())
-    def turn(self, at: int, is_lost: bool) -> None:
-        """The write number `at` fails, or its answer is lost; a turn rarely has so many."""
+    def reconcile(self, at: int, is_lost: bool) -> None:
+        """The write number `at` fails, or its answer is lost; a reconcile rarely has so many."""
         left, cluster = at, self.world.o.cluster
 
         def fail(call: str) -> None:
@@ -273,7 +273,7 @@ class Restores(RuleBasedStateMachine):
                 raise ApiUnavailable(call)
 
         setattr(cluster, "after" if is_lost else "before", fail)
-        self.world.turn()
+        self.world.reconcile()
         cluster.before = cluster.after = lambda _call: None
 
     @invariant()

@@ -22,7 +22,7 @@ def test_a_spec_that_only_the_models_refuse_is_stalled_and_leaves_the_driver_alo
     o.run()
     uid, document = o.pod["metadata"]["uid"], o.document
     o.declare(**CYCLE, sparkConf={"spark.x": "1"})
-    o.turns(3)
+    o.reconciles(3)
     assert (o.pod["metadata"]["uid"], o.document) == (uid, document)
     assert (o.condition("Stalled")["status"], o.condition("Stalled")["reason"]) == ("True", "InvalidSpec")
     assert set(o.refused) == {KEY}
@@ -31,7 +31,7 @@ def test_a_spec_that_only_the_models_refuse_is_stalled_and_leaves_the_driver_alo
     assert o.status()["memory"]["history"]["attempt"] == 1
     assert [told for told in o.cluster.told() if told[0] == "InvalidSpec"] == [("InvalidSpec", 1)]
     o.declare()
-    o.turns(2)
+    o.reconciles(2)
     assert (o.state(), o.condition("Stalled")["status"]) == ("Running", "False")
     assert o.pod["metadata"]["uid"] == uid
 
@@ -39,9 +39,9 @@ def test_a_spec_that_only_the_models_refuse_is_stalled_and_leaves_the_driver_alo
 def test_a_spec_that_is_refused_is_said_once() -> None:
     o = Operation()
     o.declare(**CYCLE)
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.calls.clear()
-    o.turns(3)
+    o.reconciles(3)
     assert o.cluster.calls == []
     assert o.names == []
 
@@ -58,14 +58,14 @@ def test_a_script_that_is_not_in_the_image_is_refused_with_the_remedy(
 ) -> None:
     o = Operation()
     o.declare(**spec)
-    o.turns(2)
+    o.reconciles(2)
     assert words in o.condition("Stalled")["message"]
 
 
 def test_an_application_without_an_image_says_where_to_name_it() -> None:
     o = Operation(options=Options(drivers=DriverDefaults(image=None)))
     o.declare()
-    o.turns(2)
+    o.reconciles(2)
     assert "spec.image" in o.condition("Stalled")["message"]
 
 
@@ -73,9 +73,9 @@ def test_a_driver_that_ends_under_a_spec_that_is_refused_is_told_once() -> None:
     o = Operation()
     o.run()
     o.declare(**CYCLE)
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.pod_ends("flights-driver-1", 1)
-    o.turns(5)
+    o.reconciles(5)
     assert (o.state(), o.condition("Ready")["reason"]) == ("Failed", "InvalidSpec")
     for kind in ("Ready", "Stalled"):
         assert "its driver has ended (attempt 1 ended with exit code 1)" in o.condition(kind)["message"]
@@ -84,10 +84,10 @@ def test_a_driver_that_ends_under_a_spec_that_is_refused_is_told_once() -> None:
     assert len([reason for reason, _ in o.cluster.told() if reason == "InvalidSpec"]) == 2
     o.restart()
     o.cluster.calls.clear()
-    o.turns(3)
+    o.reconciles(3)
     assert o.cluster.calls == []
     o.declare()
-    o.turns(2)
+    o.reconciles(2)
     assert o.state() == "BackingOff"
     assert o.status()["memory"]["history"]["failures"] == 1
 
@@ -96,9 +96,9 @@ def test_a_driver_that_disappears_under_a_spec_that_is_refused_is_told() -> None
     o = Operation()
     o.run()
     o.declare(**CYCLE)
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.vanish("flights-driver-1")
-    o.turns(2)
+    o.reconciles(2)
     assert o.state() == "Failed"
     assert "its driver has ended (attempt 1 disappeared)" in o.condition("Ready")["message"]
 
@@ -106,12 +106,12 @@ def test_a_driver_that_disappears_under_a_spec_that_is_refused_is_told() -> None
 def test_a_driver_that_starts_under_a_spec_that_is_refused_is_running_in_the_end() -> None:
     o = Operation()
     o.declare()
-    o.turns(2)
+    o.reconciles(2)
     o.declare(**CYCLE)
-    o.turns(2)
+    o.reconciles(2)
     assert o.state() == "Starting"
     o.cluster.pod_runs("flights-driver-1")
-    o.turns(2)
+    o.reconciles(2)
     assert o.state() == "Running"
     assert [reason for reason, _ in o.cluster.told()].count("InvalidSpec") == 1
 
@@ -120,11 +120,11 @@ def test_a_spec_that_is_refused_is_not_told_again_when_it_is_deleted() -> None:
     o = Operation()
     o.run()
     o.declare(**CYCLE)
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.remove(KEY)
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.pod_ends("flights-driver-1", 0)
-    o.turns(4)
+    o.reconciles(4)
     assert o.names == []
     assert [told for told in o.cluster.told() if told[0] == "InvalidSpec"] == [("InvalidSpec", 1)]
 
@@ -133,14 +133,14 @@ def test_a_spec_that_is_refused_can_be_suspended() -> None:
     o = Operation()
     o.run()
     o.declare(**CYCLE, suspend=True)
-    o.turns(2)
+    o.reconciles(2)
     assert "deletionTimestamp" in o.pod["metadata"]
     o.cluster.pod_ends("flights-driver-1", 0)
-    o.turns(4)
+    o.reconciles(4)
     assert o.state() == "Suspended"
     assert [told for told in o.cluster.told() if told[0] == "InvalidSpec"] == [("InvalidSpec", 1)]
     o.declare(suspend=False)
-    o.turns(3)
+    o.reconciles(3)
     assert o.names == ["flights-driver-2"]
 
 
@@ -154,9 +154,9 @@ def test_a_spec_that_is_refused_keeps_its_grace_period_where_that_can_be_read(
     o = Operation()
     o.run()
     o.declare(**CYCLE, stop=stop)
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.remove(KEY)
-    o.turns(2)
+    o.reconciles(2)
     assert o.pod["metadata"]["deletionGracePeriodSeconds"] == grace_seconds
 
 
@@ -164,12 +164,12 @@ def test_a_refused_application_is_deleted_all_the_same() -> None:
     o = Operation()
     o.run()
     o.declare(**CYCLE)
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.remove(KEY)
-    o.turns(2)
+    o.reconciles(2)
     assert o.state() == "Stopping"
     o.cluster.pod_ends("flights-driver-1", 0)
-    o.turns(2)
+    o.reconciles(2)
     assert ("sparkapplications", *KEY) not in o.cluster.objects
 
 
@@ -178,18 +178,18 @@ def test_of_two_applications_on_one_checkpoint_the_later_one_does_not_start() ->
     o.declare(sparkConf=LOCATION)
     o.cluster.now += 5
     o.declare("other", sparkConf=LOCATION)
-    o.turn(OTHER)
-    o.turns(2)
+    o.reconcile(OTHER)
+    o.reconciles(2)
     o.cluster.pod_runs("flights-driver-1")
     assert o.names == ["flights-driver-1"]
     assert (o.state(OTHER), o.condition("Stalled", OTHER)["reason"]) == ("Pending", "CheckpointInUse")
     assert "team/flights" in o.condition("Stalled", OTHER)["message"]
     assert o.condition("Stalled")["status"] == "False"
     o.cluster.remove(KEY)
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.pod_ends("flights-driver-1", 0)
-    o.turns(2)
-    o.turns(2, OTHER)
+    o.reconciles(2)
+    o.reconciles(2, OTHER)
     assert o.names == ["other-driver-1"]
 
 
@@ -198,22 +198,22 @@ def test_a_driver_that_lives_has_its_checkpoint_whoever_was_first() -> None:
     o.declare()
     o.cluster.now += 5
     o.declare("other", sparkConf=LOCATION)
-    o.turns(2, OTHER)
+    o.reconciles(2, OTHER)
     o.cluster.pod_runs("other-driver-1")
-    o.turn(OTHER)
+    o.reconcile(OTHER)
     o.declare(sparkConf=LOCATION)
-    o.turns(3)
+    o.reconciles(3)
     assert o.names == ["other-driver-1"]
     assert "other-driver-1" in o.condition("Stalled")["message"]
     o.cluster.pod_ends("other-driver-1", 1)
-    o.turns(2)
+    o.reconciles(2)
     assert o.names == ["other-driver-1", "flights-driver-1"]
 
 
 def test_properties_that_are_too_long_for_the_environment_of_a_driver_are_refused_with_the_remedy() -> None:
     o = Operation()
     o.declare(sparkConf={f"spark.x{number}": "y" * 8000 for number in range(13)})
-    o.turns(2)
+    o.reconciles(2)
     assert o.names == []
     assert (o.condition("Stalled")["reason"], o.condition("Stalled")["message"]) == (
         "InvalidSpec",
@@ -221,5 +221,5 @@ def test_properties_that_are_too_long_for_the_environment_of_a_driver_are_refuse
         "is long into files of the image",
     )
     o.declare(sparkConf={"spark.x": "y"})
-    o.turns(2)
+    o.reconciles(2)
     assert o.names == ["flights-driver-1"]

@@ -45,10 +45,10 @@ def events(o: Operation, reason: str) -> list[tuple[str, str, int]]:
 
 
 def pass_by(o: Operation, seconds: float, *, steps: int = 10) -> None:
-    """Let time pass; turns that fail are made again."""
+    """Let time pass; those that fail are made again."""
     for _ in range(steps):
         try:
-            o.turn(seconds=seconds / steps)
+            o.reconcile(seconds=seconds / steps)
         except TransientError as error:
             o.failed = error
 
@@ -56,10 +56,10 @@ def pass_by(o: Operation, seconds: float, *, steps: int = 10) -> None:
 def test_a_driver_that_cannot_be_told_anything_is_suspended() -> None:
     o = sealed()
     o.declare(**SLOWER, suspend=True)
-    o.turns(2)
+    o.reconciles(2)
     assert "deletionTimestamp" in o.pod["metadata"]
     o.cluster.pod_ends("flights-driver-1", 0)
-    o.turns(2)
+    o.reconciles(2)
     assert o.state() == "Suspended"
 
 
@@ -73,7 +73,7 @@ def test_a_driver_that_cannot_be_told_anything_is_killed_after_its_grace_period(
 def test_an_application_whose_driver_cannot_be_told_anything_is_deleted() -> None:
     o = sealed()
     o.declare(**SLOWER)
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.remove(KEY)
     pass_by(o, GRACE + RELEASE + 20)
     assert not is_there(o)
@@ -137,9 +137,9 @@ def test_a_document_that_is_taken_after_all_is_no_obstacle_any_more() -> None:
     o.declare(**SLOWER)
     pass_by(o, 90)
     o.cluster.before = refusing()
-    o.turns(2)
+    o.reconciles(2)
     o.acknowledge()
-    o.turns(2)
+    o.reconciles(2)
     assert o.document.queries["delays"].interval_seconds == 9.0
     assert (o.condition("Ready")["status"], o.condition("Stalled")["status"]) == ("True", "False")
 
@@ -149,6 +149,6 @@ def test_a_document_that_need_not_be_told_any_more_is_no_obstacle() -> None:
     o.declare(**SLOWER)
     pass_by(o, 90)
     o.declare()
-    o.turns(1)
-    o.turns_that_are_due()
+    o.reconciles(1)
+    o.reconcile_what_is_due()
     assert (o.condition("Ready")["reason"], o.condition("Stalled")["status"]) == ("Running", "False")

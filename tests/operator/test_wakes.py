@@ -1,4 +1,4 @@
-"""What is worth a turn: all that others do, and nothing that the operator has done itself."""
+"""What is worth a reconcile: all that others do, and nothing that the operator has done itself."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ POD = Key("team", "flights-driver-1")
 
 
 def woken(o: Operation) -> bool:
-    """Return whether what was heard since the last turn asks for another one."""
+    """Return whether what was heard since the last reconcile asks for another one."""
     o.due.clear()
     o.deliver()
     return KEY in o.due
 
 
-def test_a_start_is_one_turn_and_what_it_wrote_wakes_nobody() -> None:
+def test_a_start_is_one_reconcile_and_what_it_wrote_wakes_nobody() -> None:
     o = Operation()
     o.declare()
-    o.turn()
+    o.reconcile()
     assert o.names == ["flights-driver-1"]
     assert not woken(o)
 
@@ -40,22 +40,22 @@ def test_what_is_listed_again_wakes_nobody() -> None:
     assert o.controller.pod_seen(o.pod) is None
 
 
-def test_what_the_kubelet_and_people_do_is_worth_a_turn() -> None:
+def test_what_the_kubelet_and_people_do_is_worth_a_reconcile() -> None:
     o = Operation()
     o.declare()
-    o.turn()
+    o.reconcile()
     o.cluster.pod_runs(POD.name)
     assert woken(o)
-    o.turn()
+    o.reconcile()
     o.declare(queries=[query(checkpoint={"interval": "7s"})])
     assert woken(o)
-    o.turn()
+    o.reconcile()
     o.cluster.edit(APPLICATIONS, KEY, lambda found: found["status"].update(state="Failed"))
     assert woken(o)
-    o.turn()
+    o.reconcile()
     o.cluster.edit(PODS, POD, lambda found: found["metadata"]["annotations"].clear())
     assert woken(o)
-    o.turn()
+    o.reconcile()
     o.cluster.vanish(POD.name)
     assert woken(o)
 
@@ -67,7 +67,7 @@ def test_a_driver_that_waits_for_executors_is_looked_at_again_soon() -> None:
     looks: dict[int, float] = {}
     for running in (3.0, 8.0):
         values.append((names.EXECUTORS.name, {"application": "flights"}, running))
-        again = o.turn(seconds=30.0)
+        again = o.reconcile(seconds=30.0)
         assert again is not None
         looks[o.status()["executorsRunning"]] = again - o.cluster.now
     assert looks[3] == 30.0
@@ -75,16 +75,16 @@ def test_a_driver_that_waits_for_executors_is_looked_at_again_soon() -> None:
 
 
 def test_a_driver_that_does_not_say_yet_how_many_executors_it_has_is_looked_at_again_soon() -> None:
-    """What a driver tells beside its votes is fetched apart, and may not be there at the first turns."""
+    """What a driver tells beside its votes is fetched apart, and may not be there at the first reconciles."""
     o = Operation()
     o.measurements.of[KEY] = FakeMetrics()
     o.run()
-    again = o.turn(seconds=30.0)
+    again = o.reconcile(seconds=30.0)
     assert again is not None
     assert "executorsRunning" not in o.status()
     assert again - o.cluster.now == 30.0
     o.measurements.metrics(KEY).outage = Outage(OutageReason.CONNECTION_FAILED, "nobody answers")
-    o.turn(seconds=30.0)
+    o.reconcile(seconds=30.0)
     assert o.due[KEY] - o.cluster.now > 30.0, (
         "an outage is no reason to look at all of a cluster again and again"
     )
@@ -94,13 +94,13 @@ def test_a_driver_that_nobody_has_heard_of_is_looked_at_when_somebody_should_hav
     o = Operation()
     o.measurements.metrics(KEY).outage = Outage(OutageReason.NO_SERIES, "no series")
     o.declare()
-    o.turns(2)
+    o.reconciles(2)
     o.cluster.pod_runs(POD.name)
-    o.turn()
+    o.reconcile()
     assert o.condition("Reconciling")["reason"] == "DriverStarting"
     assert o.due[KEY] - o.cluster.now <= FIRST_SCRAPE_SECONDS
     o.cluster.now = o.due[KEY]
-    o.turns_that_are_due()
+    o.reconcile_what_is_due()
     assert (o.condition("MetricsAvailable")["status"], o.condition("Ready")["status"]) == ("False", "True")
     assert o.due[KEY] - o.cluster.now > AT_REST_SECONDS / 4, "once"
 
@@ -109,11 +109,11 @@ def test_a_query_that_is_not_in_the_job_is_told_when_the_job_should_have_started
     o = Operation()
     o.run()
     o.measurements.metrics(KEY).reports("others", started_at=o.cluster.now)
-    o.turn()
+    o.reconcile()
     assert not told_of_unknown_names(o)
     assert o.due[KEY] - o.cluster.now <= MORE_QUERIES_SECONDS
     o.cluster.now = o.due[KEY]
-    o.turns_that_are_due()
+    o.reconcile_what_is_due()
     assert len(told_of_unknown_names(o)) == 1
     assert o.due[KEY] - o.cluster.now > AT_REST_SECONDS / 4, "once"
 
@@ -125,22 +125,24 @@ def told_of_unknown_names(o: Operation) -> list[str]:
 def test_a_driver_at_rest_is_looked_at_again_at_a_moment_of_its_own() -> None:
     o = Operation()
     o.run()
-    again = o.turn(seconds=60.0)
+    again = o.reconcile(seconds=60.0)
     assert again is not None
     assert again % AT_REST_SECONDS == pytest.approx(KEY.phase * AT_REST_SECONDS, abs=1e-3)
 
 
 @pytest.mark.parametrize("looks_between", [True, False])
-def test_looks_that_find_nothing_new_keep_a_reentry_clock_going_without_turns(looks_between: bool) -> None:
+def test_looks_that_find_nothing_new_keep_a_reentry_clock_going_without_reconciles(
+    looks_between: bool,
+) -> None:
     o = Operation()
     o.run()
     for lag in (2.0, 700.0):
         measured = {"watermark_lag_seconds": lag, "pending_records": 5.0, "phase": 0.0}
         o.measurements.metrics(KEY).reports(sources={"flights": measured})
-        o.turn(seconds=5.0)
+        o.reconcile(seconds=5.0)
     assert o.measurements.clock_at == o.cluster.now + 30.0
     o.measurements.looked_at = o.cluster.now + 65.0 if looks_between else None
-    o.turn(seconds=70.0)
+    o.reconcile(seconds=70.0)
     assert o.status()["queries"][0]["backlog"] is looks_between
 
 
@@ -155,5 +157,5 @@ def test_what_the_kubelet_reports_while_a_document_is_written_is_not_overlooked(
             o.cluster.pod_runs(POD.name, ready=False)
 
     o.cluster.before = report
-    assert o.turn() == o.cluster.now
+    assert o.reconcile() == o.cluster.now
     assert not woken(o)

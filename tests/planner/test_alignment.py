@@ -651,7 +651,7 @@ def test_limit_floor_drift_and_who_holds_the_group_are_told():
     driver.run_for(5)
     told = query.spark.source("flights").alignment
     assert (told.floor, told.limit, told.drift) == (0.044, 1.044, 1.0)
-    assert (told.held_by, told.held_by_split) == ("delays/weather", "1")
+    assert (told.held_by, told.held_by_partition) == ("delays/weather", "1")
     assert query.spark.source("weather").alignment.drift == 0
     assert query.spark.snapshot.watermark_held_by is None
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
 from headgate_spark.planner.memory import MemoryBound
-from headgate_spark.planner.model import BatchReport, Lane, Source, Survey, TakeUpTo, Trigger
+from headgate_spark.planner.model import BatchReport, ReadLimit, Source, Survey, TakeUpTo, Trigger
 from headgate_spark.planner.state import QueryState
 from support.asked import AskedPlanner
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
@@ -78,7 +78,7 @@ def test_a_source_that_could_not_tell_where_it_is_has_not_been_read_up_to_its_en
 
 
 def test_that_holds_even_if_the_backlog_is_left_before_the_batch_ends():
-    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0))
+    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", ReadLimit.OFFSETS)], now=0))
     planner.control(control(normal=5), 0)
     planner.admit("a", {"0": 0}, 0)
     planner.plan("a", {"a": {"0": 10}}, 0)
@@ -119,7 +119,7 @@ def test_without_any_interval_a_backlog_is_still_read_in_batches_of_the_target()
 
 
 def test_a_batch_whose_report_is_missing_does_not_make_a_backlog_wait():
-    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0))
+    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", ReadLimit.OFFSETS)], now=0))
     planner.control(control(during=120), 0)
     for start in (0, 10_000, 20_000):
         assert planner.admit("a", {"0": start}, start / 1000) == Survey(("a",))
@@ -170,7 +170,7 @@ def test_a_second_backlog_has_ends_of_its_own():
 
 
 def in_files(files: int, *, most: int, **rest) -> ScriptedSpark:
-    events = Uncounted("flights", Lane.FILES, [10_000] * files)
+    events = Uncounted("flights", ReadLimit.FILES, [10_000] * files)
     return ScriptedSpark(events, control=control(during=0, batch=BatchControl(max_records=most)), **rest)
 
 
@@ -190,7 +190,7 @@ def test_files_are_bounded_by_maximum_records_where_one_batch_was_asked_for():
 
 def in_files_of(records: list[int], *, most: int, size: Callable[[int], int]) -> list[int]:
     """The batches of a backlog of files, of which each has so many records."""
-    events = Uncounted("flights", Lane.FILES, records, size=size)
+    events = Uncounted("flights", ReadLimit.FILES, records, size=size)
     spark = ScriptedSpark(events, control=control(during=0, batch=BatchControl(max_records=most)))
     spark.run_until(lambda: events.pending == 0)
     return spark.sizes
@@ -212,14 +212,14 @@ def test_a_first_file_that_is_much_smaller_than_the_others_lets_no_batch_exceed_
 
 
 def test_a_source_of_files_says_whether_its_last_batch_was_cut_in_files_or_in_bytes() -> None:
-    events = Uncounted("flights", Lane.FILES, [10_000] * 40, size=of_text)
+    events = Uncounted("flights", ReadLimit.FILES, [10_000] * 40, size=of_text)
     spark = ScriptedSpark(events, control=control(during=0, batch=BatchControl(max_records=100_000)))
-    lanes = [spark.source("flights").lane]
+    read_limits = [spark.source("flights").read_limit]
 
     def batch() -> None:
         before = len(spark.batches)
         spark.run_until(lambda: len(spark.batches) > before)
-        lanes.append(spark.source("flights").lane)
+        read_limits.append(spark.source("flights").read_limit)
 
     for _ in range(3):
         batch()
@@ -227,7 +227,13 @@ def test_a_source_of_files_says_whether_its_last_batch_was_cut_in_files_or_in_by
     events.arrive(10_000)
     batch()
 
-    assert lanes == [Lane.FILES, Lane.FILES, Lane.BYTES, Lane.BYTES, Lane.FILES]
+    assert read_limits == [
+        ReadLimit.FILES,
+        ReadLimit.FILES,
+        ReadLimit.BYTES,
+        ReadLimit.BYTES,
+        ReadLimit.FILES,
+    ]
 
 
 @given(st.lists(st.integers(1, 100_000), min_size=1, max_size=60), st.integers(1, 10**6))
@@ -256,7 +262,7 @@ def test_one_batch_of_files_teaches_what_it_took():
 
 
 def test_a_source_that_cannot_be_cut_is_read_whole_and_nobody_knows_how_much_that_is():
-    events = Uncounted("flights", Lane.GATE, [1000] * 40)
+    events = Uncounted("flights", ReadLimit.GATE, [1000] * 40)
     spark = ScriptedSpark(events, control=control(during=0, batch=BatchControl(max_records=5000)))
     spark.run_until(lambda: bool(spark.batches))
     assert spark.sizes == [40_000]
@@ -264,14 +270,14 @@ def test_a_source_that_cannot_be_cut_is_read_whole_and_nobody_knows_how_much_tha
 
 
 def test_nor_how_much_a_batch_has_beside_one_that_can_be():
-    clicks = Uncounted("clicks", Lane.GATE, [1000] * 40)
+    clicks = Uncounted("clicks", ReadLimit.GATE, [1000] * 40)
     spark = ScriptedSpark(a_stream(5000), clicks, control=control(during=0))
     spark.run_until(lambda: bool(spark.batches))
     assert spark.snapshot.grant_records is None
 
 
 def test_rows_are_bounded_by_maximum_records_alone_where_one_batch_was_asked_for():
-    events = Uncounted("flights", Lane.ROWS, [10**6])
+    events = Uncounted("flights", ReadLimit.ROWS, [10**6])
     spark = ScriptedSpark(events, control=control(during=0, batch=BatchControl(max_records=600_000)))
     spark.run_until(lambda: events.pending == 0)
     assert spark.sizes == [600_000, 400_000]
@@ -349,9 +355,9 @@ def test_where_the_bucket_holds_less_than_a_checkpoint_may_have_the_bucket_is_wa
     assert sum(spark.sizes) == pytest.approx(60 * 100, rel=0.1)
 
 
-@pytest.mark.parametrize("lane", [Lane.ROWS, Lane.FILES])
-def test_a_limit_per_checkpoint_also_paces_sources_that_cannot_be_counted(lane):
-    events = Uncounted("flights", lane, [500] * 1000)
+@pytest.mark.parametrize("read_limit", [ReadLimit.ROWS, ReadLimit.FILES])
+def test_a_limit_per_checkpoint_also_paces_sources_that_cannot_be_counted(read_limit):
+    events = Uncounted("flights", read_limit, [500] * 1000)
     spark = ScriptedSpark(events, control=capped(500))
     spark.run_for(61)
     assert spark.planned_at == pytest.approx([0, 10, 20, 30, 40, 50, 60], abs=0.5)
@@ -378,14 +384,14 @@ def test_a_source_that_its_rate_limit_cut_does_not_slow_the_other_down():
 
 
 def test_a_source_of_files_is_read_without_waiting_until_it_has_nothing():
-    events = Uncounted("flights", Lane.FILES, [10_000] * 100)
+    events = Uncounted("flights", ReadLimit.FILES, [10_000] * 100)
     spark = ScriptedSpark(events, control=control())
     spark.run_until(lambda: events.pending == 0)
     assert max(gaps(spark)) == pytest.approx(0)
 
 
 def test_a_source_of_rows_that_brings_less_than_it_may_has_been_read_up_to_its_end():
-    events = Uncounted("flights", Lane.ROWS, [5000])
+    events = Uncounted("flights", ReadLimit.ROWS, [5000])
     spark = ScriptedSpark(events, control=control())
     spark.arrivals = lambda seconds: events.arrive(round(seconds * 10))
     spark.run_for(11)

@@ -8,7 +8,7 @@ from headgate_contract import LiveControl, QueryControl, RateControl, SourceCont
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.model import (
     Hold,
-    Lane,
+    ReadLimit,
     Source,
     Survey,
     TakeAll,
@@ -29,7 +29,7 @@ LIMITED = QueryControl(
 
 def held(job: QueryControl | None = None) -> ScriptedSpark:
     """Return a run that has found such a document; `job` is what its options say."""
-    sources = Stream("flights", {"0": 1000}), Uncounted("files", Lane.FILES, [10] * 3)
+    sources = Stream("flights", {"0": 1000}), Uncounted("files", ReadLimit.FILES, [10] * 3)
     spark = ScriptedSpark(*sources, control=job)
     spark.planner.holds_for_control(True)
     return spark
@@ -58,7 +58,7 @@ def test_a_run_that_ends_by_itself_waits_inside_its_trigger_until_there_is_one_o
     kind: TriggerKind,
 ) -> None:
     def waiting() -> AskedPlanner:
-        planner = AskedPlanner(QueryState("q", Trigger(kind), [Source("flights", Lane.OFFSETS)], now=0))
+        planner = AskedPlanner(QueryState("q", Trigger(kind), [Source("flights", ReadLimit.OFFSETS)], now=0))
         planner.holds_for_control(True)
         for now in range(3):
             answer = planner.admit("flights", {"0": 0}, now)

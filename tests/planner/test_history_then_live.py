@@ -4,8 +4,8 @@ import pytest
 
 from headgate_contract import BatchControl, QueryControl, SourceControl
 from headgate_contract.held import HeldBy
-from headgate_spark.planner.model import HybridMemory, Lane
-from headgate_spark.planner.remarks import RESTLESS
+from headgate_spark.planner.model import HybridMemory, ReadLimit
+from headgate_spark.planner.reporting import RESTLESS
 from support.scripted_spark import ScriptedSpark, Stream, Uncounted
 
 
@@ -141,9 +141,9 @@ def test_a_source_that_waits_is_never_idle_and_its_pending_records_are_seen():
     assert spark.source("live").pending_records == 500
 
 
-@pytest.mark.parametrize("lane", [Lane.ROWS, Lane.FILES, Lane.GATE])
-def test_a_history_that_cannot_be_counted_ends_when_it_has_nothing_more(lane):
-    past, present = Uncounted("history", lane, [5000] * 20), live()
+@pytest.mark.parametrize("read_limit", [ReadLimit.ROWS, ReadLimit.FILES, ReadLimit.GATE])
+def test_a_history_that_cannot_be_counted_ends_when_it_has_nothing_more(read_limit):
+    past, present = Uncounted("history", read_limit, [5000] * 20), live()
     spark = ScriptedSpark(present, past, control=control(live="history"))
     spark.run_until(lambda: present.pending == 0, within=600)
     assert past.pending == 0
@@ -151,7 +151,7 @@ def test_a_history_that_cannot_be_counted_ends_when_it_has_nothing_more(lane):
 
 
 def test_an_empty_file_is_not_the_end_of_a_history():
-    past, present = Uncounted("history", Lane.FILES, [100, 0, 0, 0, 0, 100]), live()
+    past, present = Uncounted("history", ReadLimit.FILES, [100, 0, 0, 0, 0, 100]), live()
     spark = ScriptedSpark(present, past, live(10**6, "other"), control=control(live="history"))
     spark.run_until(lambda: present.pending == 0, within=600)
     assert past.pending == 0
@@ -159,7 +159,7 @@ def test_an_empty_file_is_not_the_end_of_a_history():
 
 
 def test_a_history_without_counts_ends_although_another_source_never_rests():
-    past, present, busy = Uncounted("history", Lane.GATE, [100]), live(), live(10**9, "busy")
+    past, present, busy = Uncounted("history", ReadLimit.GATE, [100]), live(), live(10**9, "busy")
     spark = ScriptedSpark(present, past, busy, control=control(live="history"))
     spark.run_until(lambda: present.pending == 0, within=3600)
     assert busy.pending > 0
@@ -174,9 +174,9 @@ def test_taking_the_chain_out_of_the_document_lets_the_source_go():
     assert spark.batches[1].records["live"] > 0
 
 
-@pytest.mark.parametrize("lane", [Lane.ROWS, Lane.GATE])
-def test_a_history_that_never_comes_to_rest_is_named(lane):
-    past, present = Uncounted("history", lane, [100]), live()
+@pytest.mark.parametrize("read_limit", [ReadLimit.ROWS, ReadLimit.GATE])
+def test_a_history_that_never_comes_to_rest_is_named(read_limit):
+    past, present = Uncounted("history", read_limit, [100]), live()
     spark = ScriptedSpark(present, past, control=control(live="history"))
     assert RESTLESS not in told(spark)
     for _ in range(12):
@@ -187,9 +187,9 @@ def test_a_history_that_never_comes_to_rest_is_named(lane):
     assert RESTLESS not in told(spark)
 
 
-@pytest.mark.parametrize("lane", [Lane.ROWS, Lane.FILES, Lane.GATE])
-def test_a_long_history_is_not_taken_for_one_that_never_ends(lane):
-    past, present = Uncounted("history", lane, [10_000] * 1000), live()
+@pytest.mark.parametrize("read_limit", [ReadLimit.ROWS, ReadLimit.FILES, ReadLimit.GATE])
+def test_a_long_history_is_not_taken_for_one_that_never_ends(read_limit):
+    past, present = Uncounted("history", read_limit, [10_000] * 1000), live()
     spark = ScriptedSpark(present, past, control=control(live="history"), records_per_second=10_000)
     spark.run_until(lambda: past.pending == 0, within=10_000)
     assert RESTLESS not in told(spark)

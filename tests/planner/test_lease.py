@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
-from headgate_spark.planner.model import HybridMemory, Lane, Trigger, TriggerKind
+from headgate_spark.planner.model import HybridMemory, ReadLimit, Trigger, TriggerKind
 from support.examples import examples
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
 
@@ -49,7 +49,7 @@ def test_so_is_a_query_whose_sources_are_paused_or_wait_behind_a_history():
 
 
 def test_a_source_that_cannot_be_counted_is_left_alone_between_looks():
-    spark = ScriptedSpark(Uncounted("events", Lane.FILES, []), control=control(5))
+    spark = ScriptedSpark(Uncounted("events", ReadLimit.FILES, []), control=control(5))
     spark.run_for(10)
     looks = 60 / (0.5 + 2 * BASE)
     assert 2 * looks <= questions(spark, 60) + 4 <= 3 * looks

@@ -8,7 +8,7 @@ from headgate_spark.planner.model import (
     Answer,
     BatchReport,
     Hold,
-    Lane,
+    ReadLimit,
     Source,
     Survey,
     TakeAll,
@@ -56,7 +56,7 @@ def test_one_survey_serves_all_sources_of_a_round():
 
 def test_a_round_begins_when_a_source_is_asked_again():
     planner = AskedPlanner(
-        QueryState("q", Trigger(), [Source("a", Lane.GATE), Source("b", Lane.GATE)], now=0)
+        QueryState("q", Trigger(), [Source("a", ReadLimit.GATE), Source("b", ReadLimit.GATE)], now=0)
     )
     planner.control(control(), 0)
     planner.admit("b", None, 0)
@@ -78,7 +78,7 @@ def test_the_position_that_spark_hands_in_is_believed_over_what_was_planned():
 @pytest.fixture
 def ten_a_second() -> QueryPlanner:
     """A planner of one source, that may take ten records a second."""
-    planner = QueryPlanner(QueryState("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0))
+    planner = QueryPlanner(QueryState("q", Trigger(), [Source("a", ReadLimit.OFFSETS)], now=0))
     planner.control(control(sources={"a": SourceControl(rate_limit=RateControl(records_per_second=10))}), 0)
     return planner
 
@@ -226,7 +226,7 @@ def test_sources_share_a_grant_by_what_is_pending():
 
 
 def test_a_batch_with_offsets_but_no_rows_is_a_batch():
-    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0))
+    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", ReadLimit.OFFSETS)], now=0))
     planner.control(control(60), 0)
     planner.admit("a", {"0": 0}, 0)
     planner.plan("a", {"a": {"0": 10}}, 0)
@@ -250,7 +250,7 @@ def test_no_data_batches_move_nothing_and_are_counted_apart():
 
 def after_batches_without_data(*seconds: float, interval: float) -> AskedPlanner:
     """Return a planner that planned a batch at 0, and knows how long batches without data take."""
-    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0))
+    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", ReadLimit.OFFSETS)], now=0))
     planner.control(control(interval), 0)
     for taken in seconds:
         planner.batch_ended(BatchReport({}, taken, 0))
@@ -282,7 +282,9 @@ def test_a_wait_is_never_longer_than_a_second():
 
 
 def test_only_the_first_source_of_a_trigger_waits():
-    planner = AskedPlanner(QueryState("q", Trigger(), [Source(name, Lane.OFFSETS) for name in "ab"], now=0))
+    planner = AskedPlanner(
+        QueryState("q", Trigger(), [Source(name, ReadLimit.OFFSETS) for name in "ab"], now=0)
+    )
     planner.control(control(10), 0)
     planner.batch_ended(BatchReport({}, 0.3, 0))
 
@@ -434,7 +436,7 @@ def test_after_a_stop_nothing_is_planned():
 
 def test_a_stop_reaches_the_sources_that_are_still_to_be_asked_in_a_round():
     planner = AskedPlanner(
-        QueryState("q", Trigger(), [Source("a", Lane.GATE), Source("b", Lane.GATE)], now=0)
+        QueryState("q", Trigger(), [Source("a", ReadLimit.GATE), Source("b", ReadLimit.GATE)], now=0)
     )
     planner.control(control(), 0)
     for _ in range(2):
@@ -449,7 +451,7 @@ def test_a_stop_reaches_the_sources_that_are_still_to_be_asked_in_a_round():
 
 def test_a_source_that_takes_rows_gets_its_share_in_rows():
     spark = ScriptedSpark(
-        Uncounted("events", Lane.ROWS, [10**6]),
+        Uncounted("events", ReadLimit.ROWS, [10**6]),
         a_stream(10**6),
         control=control(batch=BatchControl(initial_records=1000)),
     )
@@ -460,7 +462,7 @@ def test_a_source_that_takes_rows_gets_its_share_in_rows():
 
 def test_a_source_of_files_begins_with_one_file_and_grows_to_its_grant():
     spark = ScriptedSpark(
-        Uncounted("events", Lane.FILES, [1000] * 5000),
+        Uncounted("events", ReadLimit.FILES, [1000] * 5000),
         control=control(0.2, batch=BatchControl(initial_records=50_000)),
     )
     spark.run_until(lambda: len(spark.batches) == 6)
@@ -469,14 +471,14 @@ def test_a_source_of_files_begins_with_one_file_and_grows_to_its_grant():
 
 
 def test_a_source_that_cannot_be_bounded_is_let_go_or_held():
-    spark = ScriptedSpark(Uncounted("events", Lane.GATE, [1000]), control=control(5))
+    spark = ScriptedSpark(Uncounted("events", ReadLimit.GATE, [1000]), control=control(5))
     assert spark.round() == {"events": TakeAll()}
     spark.round()
     assert spark.held_by("events") is HeldBy.INTERVAL
 
 
 def test_a_look_that_finds_nothing_leaves_the_gate_open():
-    events = Uncounted("events", Lane.GATE, [10])
+    events = Uncounted("events", ReadLimit.GATE, [10])
     spark = ScriptedSpark(events, control=control(5))
     spark.run_for(20)
     assert spark.source("events").pending_records == 0
@@ -488,26 +490,26 @@ def test_a_look_that_finds_nothing_leaves_the_gate_open():
 
 
 def test_a_source_that_cannot_be_counted_is_not_listed_at_every_trigger():
-    spark = ScriptedSpark(Uncounted("events", Lane.FILES), control=control(10))
+    spark = ScriptedSpark(Uncounted("events", ReadLimit.FILES), control=control(10))
     looks = 0
     for _ in range(100):
         looks += isinstance(spark.round()["events"], TakeLimit)
     assert 8 <= looks <= 12
 
 
-@pytest.mark.parametrize("lane", [Lane.ROWS, Lane.FILES, Lane.GATE])
-def test_a_rate_holds_in_the_long_run_where_a_batch_cannot_be_counted_before(lane):
-    events = Uncounted("flights", lane, [100])
+@pytest.mark.parametrize("read_limit", [ReadLimit.ROWS, ReadLimit.FILES, ReadLimit.GATE])
+def test_a_rate_holds_in_the_long_run_where_a_batch_cannot_be_counted_before(read_limit):
+    events = Uncounted("flights", read_limit, [100])
     spark = ScriptedSpark(events, control=limited(50, interval=0.1))
     spark.arrivals = lambda seconds: events.files.extend([100] * round(seconds * 10))
     spark.run_for(200)
     assert spark.source("flights").processed_records_total <= 50 * 200 + 1000 + max(spark.sizes)
-    if lane is not Lane.GATE:
+    if read_limit is not ReadLimit.GATE:
         assert spark.source("flights").processed_records_total >= 0.9 * 50 * 200
 
 
 def test_rows_that_did_not_come_are_given_back_to_the_rate_limit():
-    events = Uncounted("flights", Lane.ROWS, [1])
+    events = Uncounted("flights", ReadLimit.ROWS, [1])
     spark = ScriptedSpark(events, control=limited(100))
     spark.run_for(0.3)
     events.arrive(99)
@@ -516,7 +518,7 @@ def test_rows_that_did_not_come_are_given_back_to_the_rate_limit():
 
 
 def test_looks_that_find_nothing_use_up_no_tokens():
-    events = Uncounted("flights", Lane.ROWS)
+    events = Uncounted("flights", ReadLimit.ROWS)
     spark = ScriptedSpark(events, control=limited(100))
     spark.run_for(5)
     events.arrive(100)

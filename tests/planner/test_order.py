@@ -8,7 +8,7 @@ from headgate_contract import BatchControl, QueryControl, RateControl, SourceCon
 from headgate_spark.planner.model import (
     BatchReport,
     Hold,
-    Lane,
+    ReadLimit,
     Source,
     Survey,
     TakeUpTo,
@@ -54,15 +54,23 @@ def test_each_batch_reads_every_source(order: list[str]):
 
 
 @settings(max_examples=examples(30))
-@given(orders(least=2), st.sampled_from([Lane.OFFSETS, Lane.FILES]), st.floats(0.3, 100), st.floats(0.1, 1))
+@given(
+    orders(least=2),
+    st.sampled_from([ReadLimit.OFFSETS, ReadLimit.FILES]),
+    st.floats(0.3, 100),
+    st.floats(0.1, 1),
+)
 def test_a_batch_has_a_record_for_each_source_however_slow_the_first_one_was(
-    order: list[str], lane: Lane, cold: float, warm: float
+    order: list[str], read_limit: ReadLimit, cold: float, warm: float
 ):
-    files = [Uncounted(name, lane, [10] * 20) for name in sorted(order)]
+    files = [Uncounted(name, read_limit, [10] * 20) for name in sorted(order)]
     streams = [Stream(name, {"0": 200}) for name in sorted(order)]
     control = QueryControl(interval_seconds=0.1, batch=BatchControl(initial_records=10 * len(order)))
     spark = ScriptedSpark(
-        *(files if lane is Lane.FILES else streams), control=control, order=order, fixed_seconds=cold
+        *(files if read_limit is ReadLimit.FILES else streams),
+        control=control,
+        order=order,
+        fixed_seconds=cold,
     )
     spark.run_until(lambda: bool(spark.batches))
     spark.fixed_seconds = warm
@@ -142,7 +150,7 @@ def answered(planner: QueryPlanner, name: str, start: int, now: float = 0.0):
 def two() -> QueryPlanner:
     """Two sources that were looked at, with a hundred records a second each."""
     planner = QueryPlanner(
-        QueryState("q", Trigger(), [Source("a", Lane.OFFSETS), Source("b", Lane.OFFSETS)], now=0.0)
+        QueryState("q", Trigger(), [Source("a", ReadLimit.OFFSETS), Source("b", ReadLimit.OFFSETS)], now=0.0)
     )
     limit = SourceControl(rate_limit=RateControl(records_per_second=100))
     planner.control(QueryControl(interval_seconds=1, sources={"a": limit, "b": limit}), 0.0)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
-from headgate_spark.planner.model import Lane, Trigger, TriggerKind
+from headgate_spark.planner.model import ReadLimit, Trigger, TriggerKind
 from headgate_spark.planner.pipelines import AT_ONCE, LIVE, TO_THE_END, UNLISTED, pipeline_of
 from headgate_spark.planner.rounds import Question, Round
 from headgate_spark.planner.settings import Settings
@@ -20,7 +20,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "planner.md"
 
 
 def test_the_page_tells_the_steps_in_the_order_in_which_they_are_taken():
-    (told,) = re.findall(r"^gate -> (.*) -> ends in the unit of the lane$", PAGE.read_text(), re.MULTILINE)
+    (told,) = re.findall(
+        r"^gate -> (.*) -> ends in the unit of the read limit$", PAGE.read_text(), re.MULTILINE
+    )
     taken = iter([step.__name__ for step in LIVE.steps])
     assert all(name in taken for name in told.split(" -> "))
 
@@ -64,10 +66,10 @@ controls = st.none() | st.builds(
     then=controls,
     rounds=st.integers(1, 12),
     kind=st.sampled_from([TriggerKind.PROCESSING_TIME, TriggerKind.AVAILABLE_NOW]),
-    lane=st.sampled_from([Lane.OFFSETS, Lane.FILES]),
+    read_limit=st.sampled_from([ReadLimit.OFFSETS, ReadLimit.FILES]),
 )
-def test_a_planning_that_is_not_kept_changes_nothing(before, then, rounds, kind, lane):
-    spark, twin = (a_run(before, then, rounds, kind, lane) for _ in range(2))
+def test_a_planning_that_is_not_kept_changes_nothing(before, then, rounds, kind, read_limit):
+    spark, twin = (a_run(before, then, rounds, kind, read_limit) for _ in range(2))
     query = spark.planner._query
     known = state_of(query)
     for source in query.sources.values():
@@ -86,8 +88,12 @@ def state_of(query) -> list[dict[str, object]]:
     return [{name: value for name, value in vars(part).items() if name != "_counted"} for part in parts]
 
 
-def a_run(before, then, rounds, kind, lane) -> ScriptedSpark:
-    history = Stream("history", {"0": 3000}) if lane is Lane.OFFSETS else Uncounted("history", lane, [90] * 9)
+def a_run(before, then, rounds, kind, read_limit) -> ScriptedSpark:
+    history = (
+        Stream("history", {"0": 3000})
+        if read_limit is ReadLimit.OFFSETS
+        else Uncounted("history", read_limit, [90] * 9)
+    )
     live = Stream("live", {"0": 500, "1": 9})
     spark = ScriptedSpark(live, history, control=before, trigger=Trigger(kind), leases=False)
     for _ in range(rounds):

@@ -20,7 +20,7 @@ from headgate_contract import (
     SourceControl,
 )
 from headgate_contract.held import HeldBy
-from headgate_spark.planner.model import GoLive, Lane, Trigger, TriggerKind
+from headgate_spark.planner.model import GoLive, ReadLimit, Trigger, TriggerKind
 from headgate_spark.planner.real_time import FELL_BEHIND, RealTime
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
 
@@ -191,7 +191,7 @@ def test_a_run_that_ends_by_itself_does_not_go_live() -> None:
 
 
 def test_one_that_cannot_be_counted_does_not_go_live() -> None:
-    spark = ScriptedSpark(Uncounted("flights", Lane.FILES, [10]), control=control())
+    spark = ScriptedSpark(Uncounted("flights", ReadLimit.FILES, [10]), control=control())
     spark.run_for(10)
     assert spark.live_batches == []
     assert "counted" in (spark.snapshot.real_time_refused or "")

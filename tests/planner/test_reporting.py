@@ -4,7 +4,7 @@ import pytest
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
 from headgate_contract.held import HeldBy
-from headgate_spark.planner.model import BatchReport, Lane, Source, Trigger
+from headgate_spark.planner.model import BatchReport, ReadLimit, Source, Trigger
 from headgate_spark.planner.state import QueryState
 from support.asked import AskedPlanner
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
@@ -28,7 +28,7 @@ def test_before_the_first_trigger_nothing_is_known():
 
 
 def test_pending_counts_from_the_committed_position_while_a_batch_runs():
-    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0))
+    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", ReadLimit.OFFSETS)], now=0))
     planner.control(control(batch=BatchControl(initial_records=60)), 0)
     planner.admit("a", {"0": 0}, 0)
     planner.plan("a", {"a": {"0": 100}}, 0)
@@ -42,7 +42,7 @@ def test_pending_counts_from_the_committed_position_while_a_batch_runs():
 
 
 def test_planned_and_processed_records_are_counted():
-    spark = ScriptedSpark(a_stream(), Uncounted("events", Lane.FILES, [7, 7, 7]), control=control(0.5))
+    spark = ScriptedSpark(a_stream(), Uncounted("events", ReadLimit.FILES, [7, 7, 7]), control=control(0.5))
     spark.run_for(20)
     assert (
         spark.source("flights").planned_records_total
@@ -84,7 +84,7 @@ def test_between_two_batches_that_a_rate_cut_the_rate_is_what_holds():
 
 
 def test_what_held_a_source_in_the_last_minute_is_told_to_the_second_and_forgotten_after_it():
-    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", Lane.GATE)], now=0))
+    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", ReadLimit.GATE)], now=0))
 
     def lately(now):
         return planner.snapshot(now).sources[0].held_lately_seconds
@@ -107,7 +107,7 @@ def test_what_held_a_source_in_the_last_minute_is_told_to_the_second_and_forgott
 
 def test_held_time_goes_on_while_another_source_is_read():
     planner = AskedPlanner(
-        QueryState("q", Trigger(), [Source("a", Lane.GATE), Source("b", Lane.GATE)], now=0)
+        QueryState("q", Trigger(), [Source("a", ReadLimit.GATE), Source("b", ReadLimit.GATE)], now=0)
     )
     planner.control(control(sources={"b": SourceControl(paused=True)}), 0)
     for now in (0, 1):
@@ -125,7 +125,7 @@ def test_a_source_with_nothing_new_is_idle_from_its_last_record_on():
     assert spark.source("flights").idle_seconds < 1
 
 
-@pytest.mark.parametrize("source", [a_stream(10), Uncounted("flights", Lane.ROWS, [10])])
+@pytest.mark.parametrize("source", [a_stream(10), Uncounted("flights", ReadLimit.ROWS, [10])])
 def test_a_source_is_not_idle_while_its_records_are_read(source):
     spark = ScriptedSpark(source, control=control(1), fixed_seconds=100)
     spark.run_for(103)
@@ -133,7 +133,7 @@ def test_a_source_is_not_idle_while_its_records_are_read(source):
 
 
 def test_offsets_without_rows_are_activity():
-    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", Lane.OFFSETS)], now=0))
+    planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", ReadLimit.OFFSETS)], now=0))
     planner.control(control(1), 0)
     planner.admit("a", {"0": 0}, 50)
     planner.plan("a", {"a": {"0": 10}}, 50)
@@ -171,7 +171,7 @@ def test_a_silent_source_is_idle_beside_a_busy_one():
 
 
 def test_a_source_that_cannot_be_counted_is_idle_once_it_had_nothing():
-    spark = ScriptedSpark(Uncounted("events", Lane.GATE, [10]), control=control(1))
+    spark = ScriptedSpark(Uncounted("events", ReadLimit.GATE, [10]), control=control(1))
     spark.round()
     assert spark.source("events").idle_seconds is None
     spark.run_for(60)

@@ -10,7 +10,7 @@ from headgate_spark.planner.model import (
     Fail,
     Hold,
     HybridMemory,
-    Lane,
+    ReadLimit,
     Source,
     Survey,
     TakeAll,
@@ -69,28 +69,31 @@ def test_a_first_source_with_nothing_ends_nothing():
 
 @pytest.mark.parametrize("has_run", [False, True])
 @pytest.mark.parametrize(
-    "lanes", [[Lane.OFFSETS] * 2, [Lane.OFFSETS] * 6, [Lane.OFFSETS, Lane.ROWS, Lane.FILES]]
+    "read_limits",
+    [[ReadLimit.OFFSETS] * 2, [ReadLimit.OFFSETS] * 6, [ReadLimit.OFFSETS, ReadLimit.ROWS, ReadLimit.FILES]],
 )
-def test_no_source_has_the_first_batch_for_itself(lanes, has_run):
-    names = [f"s{i}" for i in range(len(lanes))]
+def test_no_source_has_the_first_batch_for_itself(read_limits, has_run):
+    names = [f"s{i}" for i in range(len(read_limits))]
     sources = [
-        a_stream(name=name) if lane is Lane.OFFSETS else Uncounted(name, lane, [10] * 100)
-        for name, lane in zip(names, lanes, strict=True)
+        a_stream(name=name) if read_limit is ReadLimit.OFFSETS else Uncounted(name, read_limit, [10] * 100)
+        for name, read_limit in zip(names, read_limits, strict=True)
     ]
     resumed = {s.name: dict(s.start) for s in sources if isinstance(s, Stream)} if has_run else None
     spark = run(*sources, resumed=resumed)
     assert spark.ended == "idle"
     assert spark.batches[0].records.keys() == set(names)
     assert {name: source.pending for name, source in spark.sources.items()} == dict.fromkeys(names, 0)
-    if set(lanes) == {Lane.OFFSETS}:
+    if set(read_limits) == {ReadLimit.OFFSETS}:
         read = list(spark.batches[0].records.values())
         assert max(read) - min(read) <= 1, "they have as much, so they are read alike"
 
 
-@pytest.mark.parametrize("lane", [Lane.ROWS, Lane.FILES, Lane.GATE])
+@pytest.mark.parametrize("read_limit", [ReadLimit.ROWS, ReadLimit.FILES, ReadLimit.GATE])
 @pytest.mark.parametrize("order", [("events", "flights"), ("flights", "events")])
-def test_a_source_that_may_have_nothing_does_not_end_the_run_while_another_waits_for_tokens(order, lane):
-    streams = {"events": Uncounted("events", lane, [10] * 3), "flights": Stream("flights", {"0": 50})}
+def test_a_source_that_may_have_nothing_does_not_end_the_run_while_another_waits_for_tokens(
+    order, read_limit
+):
+    streams = {"events": Uncounted("events", read_limit, [10] * 3), "flights": Stream("flights", {"0": 50})}
     limits = {"flights": SourceControl(rate_limit=RateControl(records_per_second=2))}
     spark = run(*(streams[name] for name in order), sources=limits)
     assert spark.ended == "idle"
@@ -111,7 +114,7 @@ def test_with_data_left_it_waits_for_tokens_instead_of_ending():
 
 
 def test_a_stop_ends_the_wait_for_tokens():
-    planner = AskedPlanner(QueryState("q", AVAILABLE_NOW, [Source("a", Lane.OFFSETS)], now=0))
+    planner = AskedPlanner(QueryState("q", AVAILABLE_NOW, [Source("a", ReadLimit.OFFSETS)], now=0))
     limit = {"a": SourceControl(rate_limit=RateControl(records_per_second=0.01))}
     planner.control(QueryControl(sources=limit), 0)
     start = {"0": 0}
@@ -130,7 +133,7 @@ def test_a_stop_ends_the_wait_for_tokens():
 def test_a_source_that_cannot_tell_its_latest_position_is_asked_again_as_soon_as_in_any_run():
     stream = a_stream()
     stream.reachable = False
-    planner = AskedPlanner(QueryState("q", AVAILABLE_NOW, [Source("a", Lane.OFFSETS)], now=0))
+    planner = AskedPlanner(QueryState("q", AVAILABLE_NOW, [Source("a", ReadLimit.OFFSETS)], now=0))
     planner.control(QueryControl(), 0)
     planner.admit("a", {"0": 0}, 0)
     assert planner.plan("a", {}, 0) == Wait(BASE_SECONDS, HeldBy.UNKNOWN)
@@ -184,7 +187,7 @@ def test_what_is_left_of_a_paused_source_is_known_at_the_end(order):
 def test_nothing_is_left_of_a_paused_source_that_has_nothing():
     sources = {name: SourceControl(paused=True) for name in ("weather", "events")}
     spark = run(
-        a_stream(), Stream("weather", {"0": 0}), Uncounted("events", Lane.FILES, [7]), sources=sources
+        a_stream(), Stream("weather", {"0": 0}), Uncounted("events", ReadLimit.FILES, [7]), sources=sources
     )
     assert spark.planner.left_by_pause == {"events": None}
 
@@ -199,9 +202,11 @@ def test_the_live_source_is_released_in_the_planning_that_finds_the_history_at_i
 
 
 @pytest.mark.parametrize("order", [("history", "live"), ("live", "history")])
-@pytest.mark.parametrize("lane", [Lane.OFFSETS, Lane.ROWS])
-def test_an_empty_history_ends_nothing(order, lane):
-    live = a_stream(name="live") if lane is Lane.OFFSETS else Uncounted("live", lane, [20_000])
+@pytest.mark.parametrize("read_limit", [ReadLimit.OFFSETS, ReadLimit.ROWS])
+def test_an_empty_history_ends_nothing(order, read_limit):
+    live = (
+        a_stream(name="live") if read_limit is ReadLimit.OFFSETS else Uncounted("live", read_limit, [20_000])
+    )
     streams = {"history": Stream("history", {"0": 0}), "live": live}
     spark = run(*(streams[name] for name in order), sources={"live": after("history")})
     assert (spark.ended, sum(spark.sizes)) == ("idle", 20_000)
@@ -224,7 +229,7 @@ def test_a_history_whose_end_was_not_seen_any_more_is_known_to_be_at_its_end(ord
 
 def test_a_history_that_cannot_be_looked_at_before_it_is_asked_fails_the_run_with_what_to_do():
     """As a V1 source, or one whose offset in the checkpoint cannot be read; and it is asked after the live source."""
-    sources = [Source("live", Lane.OFFSETS), Source("history", Lane.OFFSETS)]
+    sources = [Source("live", ReadLimit.OFFSETS), Source("history", ReadLimit.OFFSETS)]
     planner = AskedPlanner(QueryState("q", AVAILABLE_NOW, sources, now=0, resumed={"history": {"0": 500}}))
     planner.control(QueryControl(sources={"live": after("history")}), 0)
     assert planner.admit("live", {"0": 0}, 0) == Survey(("live", "history"))
@@ -236,7 +241,7 @@ def test_a_history_that_cannot_be_looked_at_before_it_is_asked_fails_the_run_wit
 
 
 def test_a_live_source_of_files_behind_an_empty_history_is_read():
-    live, past = Uncounted("live", Lane.FILES, [100]), Stream("history", {"0": 0})
+    live, past = Uncounted("live", ReadLimit.FILES, [100]), Stream("history", {"0": 0})
     spark = run(live, past, sources={"live": after("history")})
     assert (spark.ended, sum(spark.sizes)) == ("idle", 100)
 
@@ -264,10 +269,10 @@ def test_a_live_source_behind_an_unknown_history_fails_the_run():
 
 
 @pytest.mark.parametrize("order", [("history", "live"), ("live", "history")])
-@pytest.mark.parametrize("lane", [Lane.ROWS, Lane.FILES, Lane.GATE])
+@pytest.mark.parametrize("read_limit", [ReadLimit.ROWS, ReadLimit.FILES, ReadLimit.GATE])
 @pytest.mark.parametrize("files", [[], [100] * 30])
-def test_a_history_that_cannot_be_counted_is_read_in_one_batch(lane, files, order):
-    streams = {"history": Uncounted("history", lane, files), "live": a_stream(500, "live")}
+def test_a_history_that_cannot_be_counted_is_read_in_one_batch(read_limit, files, order):
+    streams = {"history": Uncounted("history", read_limit, files), "live": a_stream(500, "live")}
     spark = run(*(streams[name] for name in order), sources={"live": after("history")})
     assert spark.ended == "idle"
     assert sum(spark.sizes) == 1000 + sum(files)
@@ -275,7 +280,7 @@ def test_a_history_that_cannot_be_counted_is_read_in_one_batch(lane, files, orde
 
 
 def test_a_run_of_files_is_read_to_its_end():
-    spark = run(Uncounted("events", Lane.FILES, [100] * 50))
+    spark = run(Uncounted("events", ReadLimit.FILES, [100] * 50))
     assert (spark.ended, sum(spark.sizes)) == ("idle", 5000)
 
 
@@ -286,7 +291,7 @@ def test_once_is_one_batch_of_everything():
 
 
 def test_once_fails_when_everything_is_paused():
-    planner = AskedPlanner(QueryState("q", ONCE, [Source("a", Lane.GATE)], now=0))
+    planner = AskedPlanner(QueryState("q", ONCE, [Source("a", ReadLimit.GATE)], now=0))
     planner.control(QueryControl(sources={"a": SourceControl(paused=True)}), 0)
     assert isinstance(planner.admit("a", None, 0), Fail)
 
@@ -299,7 +304,7 @@ def test_a_query_that_is_not_listed_reads_everything_unseen():
 
 def test_of_a_source_that_was_read_nothing_is_left_though_nobody_can_count_it():
     spark = run(
-        Uncounted("events", Lane.FILES, [7]), a_stream(), sources={"flights": SourceControl(paused=True)}
+        Uncounted("events", ReadLimit.FILES, [7]), a_stream(), sources={"flights": SourceControl(paused=True)}
     )
     assert spark.ended == "idle"
     assert spark.planner.left_by_pause == {"flights": 20_000}

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from headgate_contract import BacklogControl, BatchControl, QueryControl, SourceControl
 from headgate_contract.lag_votes import LagVoter
 from headgate_spark.planner.lag_votes import Lag
-from headgate_spark.planner.model import Lane, Position, SourceSnapshot
-from headgate_spark.planner.remarks import UNTOLD, Remark
+from headgate_spark.planner.model import Position, ReadLimit, SourceSnapshot
+from headgate_spark.planner.reporting import UNTOLD, Remark
 from headgate_spark.planner.unread import Behind, First, behind, places_to_look_at
 from support.scripted_spark import BASE, ScriptedSpark, Stream
 
@@ -101,7 +101,7 @@ def test_whatever_was_looked_at_the_truth_lies_between_what_is_told(
 def snapshot(pending: int | None = 5) -> SourceSnapshot:
     return SourceSnapshot(
         name="flights",
-        lane=Lane.OFFSETS,
+        read_limit=ReadLimit.OFFSETS,
         pending_records=pending,
         planned_records_total=0,
         processed_records_total=0,
@@ -215,7 +215,7 @@ def test_one_lagging_split_puts_a_query_without_watermark_into_backlog_and_no_ba
     told = spark.planner.snapshot(spark.now)
     assert told.backlog
     assert told.sources[0].backlog_votes == (LagVoter.WATERMARK_LAG,)
-    assert told.sources[0].unread_split == "1"
+    assert told.sources[0].unread_partition == "1"
     assert told.sources[0].unread_since == 100.0
 
 

@@ -42,7 +42,7 @@ class Observed:
     def is_behind(self) -> None:
         """Bring it to its running, and into a backlog."""
         self.o.apply(queries=[query(**LIVE)])
-        self.o.turns(2)
+        self.o.reconciles(2)
         self.o.runs("flights-driver-1")
         self.page.source(lag=BEHIND, pending=4_000_000.0)
         self.page.set(names.CONTROL_GENERATION, 1)
@@ -52,10 +52,10 @@ class Observed:
         assert self.o.said("Backlog") == ("True", "WatermarkLag", "in backlog: delays (WatermarkLag)")
 
     def look(self, seconds: float = 0.0) -> None:
-        """A tick comes after so long, and a turn."""
+        """A tick comes after so long, and a reconcile."""
         self.o.skew += seconds
         self.poller.poll(self.o.now())
-        self.o.turns(1)
+        self.o.reconciles(1)
 
     def is_held(self) -> bool:
         """Whether verdict and driver are what they were."""
@@ -108,7 +108,7 @@ def test_a_prometheus_that_is_down_is_named_with_its_address(observed: Observed)
     down = observed.fleet.poller(key=observed.key, url="http://127.0.0.1:1")
     observed.o.begin(measurements=down)
     observed.poller = down
-    observed.o.turns(1)
+    observed.o.reconciles(1)
     observed.look(STALE_SECONDS)
     status, reason, message = observed.o.said("MetricsAvailable")
     assert (status, reason) == ("False", "ConnectionFailed"), message
@@ -163,10 +163,10 @@ def test_a_driver_that_prometheus_does_not_scrape_is_waited_for_and_then_told_of
     with on_server(control_plane, namespace) as o:
         o.begin(measurements=poller)
         o.apply(queries=[query(**LIVE)])
-        o.turns(2)
+        o.reconciles(2)
         o.runs("flights-driver-1")
         poller.poll(o.now())
-        o.turns(1)
+        o.reconciles(1)
         unseen = (
             f"Prometheus has no series of the pod flights-driver-1 in {namespace}: it has not scraped it yet, or is "
             "not configured to (PodMonitor, port 8090)"
@@ -179,7 +179,7 @@ def test_a_driver_that_prometheus_does_not_scrape_is_waited_for_and_then_told_of
         assert o.said("Reconciling")[:2] == ("True", "DriverStarting")
         o.skew += 121
         poller.poll(o.now())
-        o.turns(1)
+        o.reconciles(1)
         assert o.said("MetricsAvailable") == ("False", "NoSeries", unseen)
         assert o.said("Ready")[:2] == ("True", "Running")
 

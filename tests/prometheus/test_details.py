@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from headgate.adapters.metrics.prometheus import fetch
 from headgate.adapters.metrics.prometheus.answer import Labels, Sample
 from headgate.adapters.metrics.prometheus.columns import begin
 from headgate.adapters.metrics.prometheus.details import Details, details
@@ -24,11 +27,17 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
     target = Target(Run(Key("team", "flights"), 1), 100.0, "drivers", INSTANCE, "")
     found = details(
         [
-            said(names.SOURCE_INFO, "1", query="delays", source="cars", lane="offsets"),
+            said(names.SOURCE_INFO, "1", query="delays", source="cars", read_limit="offsets"),
             said(names.SOURCE_ALIGNMENT_HELD_BY, "1", query="delays", source="cars", member="fares/taxis"),
-            said(names.SOURCE_ALIGNMENT_HELD_BY_SPLIT, "1", query="delays", source="cars", split="rides/8"),
+            said(
+                names.SOURCE_ALIGNMENT_HELD_BY_PARTITION,
+                "1",
+                query="delays",
+                source="cars",
+                partition="rides/8",
+            ),
             said(names.SOURCE_ALIGNMENT_DRIFT, "4.5", query="delays", source="cars"),
-            said(names.SOURCE_FAR_AHEAD, "17", query="delays", source="cars", split="rides/3"),
+            said(names.SOURCE_FAR_AHEAD, "17", query="delays", source="cars", partition="rides/3"),
             said(names.QUERY_WATERMARK_HELD_BY, "1", query="delays", source="trams"),
             said(names.QUERY_MEMORY_BOUND, "1200000", query="delays"),
             said(names.QUERY_COST_BOUND, "900000", query="delays"),
@@ -51,9 +60,28 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
     assert metrics.unmatched == ("no query delay",)
     assert delays.watermark_held_by == "trams"
     cars = delays.sources["cars"]
-    assert (cars.lane, cars.alignment_drift_seconds) == ("offsets", 4.5)
-    assert (cars.alignment_held_by, cars.alignment_held_by_split) == ("fares/taxis", "rides/8")
+    assert (cars.read_limit, cars.alignment_drift_seconds) == ("offsets", 4.5)
+    assert (cars.alignment_held_by, cars.alignment_held_by_partition) == ("fares/taxis", "rides/8")
     assert cars.far_ahead == {"rides/3": 17.0}
+
+
+def test_a_driver_from_before_names_were_changed_is_asked_and_read_by_those() -> None:
+    target = Target(Run(Key("team", "flights"), 1), 100.0, "drivers", INSTANCE, "")
+    old = replace(
+        names.SOURCE_ALIGNMENT_HELD_BY_PARTITION,
+        name=names.RENAMED[names.SOURCE_ALIGNMENT_HELD_BY_PARTITION.name],
+    )
+    found = details(
+        [
+            said(names.SOURCE_INFO, "1", query="delays", source="cars", lane="offsets"),
+            said(old, "1", query="delays", source="cars", split="rides/8"),
+        ],
+        [],
+        begin({POD: target}),
+    )
+    cars = found[POD].driver.queries["delays"].sources["cars"]
+    assert (cars.read_limit, cars.alignment_held_by_partition) == ("offsets", "rides/8")
+    assert old.name in fetch.details([POD.name], "")
 
 
 @pytest.mark.parametrize(("later", "is_told"), [(0.0, True), (299.0, True), (301.0, False)])
@@ -67,12 +95,12 @@ def test_details_are_added_to_what_the_columns_have() -> None:
     driver.source("delays", "cars").pending_records = 5.0
     known = DriverMetrics(executors=3)
     known.query("delays").throughput = 9.0
-    known.source("delays", "cars").lane = "offsets"
-    known.source("delays", "trams").lane = "files"
+    known.source("delays", "cars").read_limit = "offsets"
+    known.source("delays", "trams").read_limit = "files"
     found = Details(100.0, known).added_to(driver)
     assert (found.control_generation, found.executors, found.queries["delays"].throughput) == (7, 3, 9.0)
     assert found.queries["delays"].sources == {
-        "cars": SourceMetrics(pending_records=5.0, lane="offsets"),
-        "trams": SourceMetrics(lane="files"),
+        "cars": SourceMetrics(pending_records=5.0, read_limit="offsets"),
+        "trams": SourceMetrics(read_limit="files"),
     }
     assert driver.queries["delays"].sources == {"cars": SourceMetrics(pending_records=5.0)}, "it is published"

@@ -78,7 +78,7 @@ def delays(poller: DriverPoller) -> QueryMetrics:
     return known(poller).queries["delays"]
 
 
-def test_every_driver_is_scraped_and_turns_are_given_where_something_changed(drivers: Drivers) -> None:
+def test_every_driver_is_scraped_and_reconciled_where_something_changed(drivers: Drivers) -> None:
     said = drivers.start(FLIGHTS, page(pending=5.0))
     drivers.start(TRAINS, page(pending=6.0))
     poller = drivers.poller(FLIGHTS, TRAINS)

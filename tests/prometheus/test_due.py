@@ -28,7 +28,7 @@ def driver(at: float, *, attempt: int = 1, **sources: SourceMetrics) -> DriverMe
 
 
 class Watched:
-    """One application whose turns are counted."""
+    """One application whose reconciles are counted."""
 
     def __init__(
         self, declared: SparkApplication = FAR, key: Key = KEY, numbers_seconds: float = 30.0
@@ -36,7 +36,7 @@ class Watched:
         self.due = Due(numbers_seconds=numbers_seconds)
         self.due.watch(key, declared)
 
-    def gets_a_turn(self, now: float, scrapes: dict[Key, DriverMetrics]) -> bool:
+    def is_reconciled(self, now: float, scrapes: dict[Key, DriverMetrics]) -> bool:
         due = self.due.look(scrapes, lambda *_: None, now)
         self.due.queued(due, scrapes, now)
         return bool(due)
@@ -58,30 +58,30 @@ class Watched:
         (100.0, 24_000.0, True),
     ],
 )
-def test_numbers_that_moved_by_more_than_a_factor_of_two_are_worth_a_turn(
+def test_numbers_that_moved_by_more_than_a_factor_of_two_are_worth_a_reconcile(
     lag: float, pending: float, moved: bool
 ) -> None:
     watched = Watched()
-    assert watched.gets_a_turn(1000.0, pulse(1000.0))
-    assert not watched.gets_a_turn(1029.0, pulse(1029.0, lag, pending))
-    assert watched.gets_a_turn(1030.0, pulse(1030.0, lag, pending)) is moved
+    assert watched.is_reconciled(1000.0, pulse(1000.0))
+    assert not watched.is_reconciled(1029.0, pulse(1029.0, lag, pending))
+    assert watched.is_reconciled(1030.0, pulse(1030.0, lag, pending)) is moved
 
 
-def test_a_source_that_is_out_of_reach_and_one_that_is_again_within_are_worth_a_turn_at_once() -> None:
+def test_a_source_that_is_out_of_reach_and_one_that_is_again_within_are_worth_a_reconcile_at_once() -> None:
     watched = Watched()
 
     def pulse_of(at: float, cause: str | None) -> dict[Key, DriverMetrics]:
         return {KEY: driver(at, undeclared=SourceMetrics(pending_records=0.0, out_of_reach=cause))}
 
     causes = [None, "broker:9092 does not answer", "broker:9092 does not answer", "no such topic", None]
-    given = [watched.gets_a_turn(1000.0 + 5 * n, pulse_of(1000.0 + 5 * n, c)) for n, c in enumerate(causes)]
+    given = [watched.is_reconciled(1000.0 + 5 * n, pulse_of(1000.0 + 5 * n, c)) for n, c in enumerate(causes)]
     assert given == [True, True, False, True, True]
 
 
-def test_the_end_of_a_query_that_nobody_declared_is_worth_a_turn_at_once() -> None:
+def test_the_end_of_a_query_that_nobody_declared_is_worth_a_reconcile_at_once() -> None:
     watched = Watched()
     given = [
-        watched.gets_a_turn(
+        watched.is_reconciled(
             at, {KEY: DriverMetrics(attempt=1, at=at, queries={"undeclared": QueryMetrics(active=active)})}
         )
         for at, active in ((1000.0, True), (1005.0, True), (1010.0, False), (1015.0, False))
@@ -91,98 +91,98 @@ def test_the_end_of_a_query_that_nobody_declared_is_worth_a_turn_at_once() -> No
 
 def test_small_numbers_are_all_alike() -> None:
     watched = Watched()
-    assert watched.gets_a_turn(1000.0, pulse(1000.0, lag=1.0, pending=1.0))
-    assert not watched.gets_a_turn(1100.0, pulse(1100.0, lag=29.0, pending=9_999.0))
-    assert watched.gets_a_turn(1200.0, pulse(1200.0, lag=61.0, pending=1.0))
-    assert watched.gets_a_turn(1300.0, pulse(1300.0, lag=1.0, pending=1.0))
+    assert watched.is_reconciled(1000.0, pulse(1000.0, lag=1.0, pending=1.0))
+    assert not watched.is_reconciled(1100.0, pulse(1100.0, lag=29.0, pending=9_999.0))
+    assert watched.is_reconciled(1200.0, pulse(1200.0, lag=61.0, pending=1.0))
+    assert watched.is_reconciled(1300.0, pulse(1300.0, lag=1.0, pending=1.0))
 
 
-def test_what_does_not_change_is_never_worth_a_turn_again() -> None:
+def test_what_does_not_change_is_never_worth_a_reconcile_again() -> None:
     watched = Watched()
-    assert watched.gets_a_turn(1000.0, pulse(1000.0))
-    assert not any(watched.gets_a_turn(float(t), pulse(float(t))) for t in range(1005, 10_000, 5))
+    assert watched.is_reconciled(1000.0, pulse(1000.0))
+    assert not any(watched.is_reconciled(float(t), pulse(float(t))) for t in range(1005, 10_000, 5))
 
 
-def test_a_change_of_what_is_declared_is_worth_a_turn_and_the_same_again_is_not() -> None:
+def test_a_change_of_what_is_declared_is_worth_a_reconcile_and_the_same_again_is_not() -> None:
     watched = Watched()
-    watched.gets_a_turn(1000.0, pulse(1000.0))
+    watched.is_reconciled(1000.0, pulse(1000.0))
     watched.due.watch(KEY, application(queries=[query(sources=[source(backlog={"watermarkLag": "100h"})])]))
-    assert not watched.gets_a_turn(1005.0, pulse(1005.0))
+    assert not watched.is_reconciled(1005.0, pulse(1005.0))
     watched.due.watch(KEY, application())
-    assert watched.gets_a_turn(1010.0, pulse(1010.0))
+    assert watched.is_reconciled(1010.0, pulse(1010.0))
 
 
-def test_while_nothing_changes_a_clock_is_worth_a_turn_from_when_the_last_one_said() -> None:
+def test_while_nothing_changes_a_clock_is_worth_a_reconcile_from_when_the_last_one_said() -> None:
     watched = Watched(application())
-    assert watched.gets_a_turn(1000.0, pulse(1000.0, lag=1e6))
+    assert watched.is_reconciled(1000.0, pulse(1000.0, lag=1e6))
     watched.turn_ends(1000.5, pulse(1000.0, lag=1e6), clock_at=1030.5)
-    given = [t for t in range(1005, 1040, 5) if watched.gets_a_turn(float(t), pulse(float(t), lag=1e6))]
+    given = [t for t in range(1005, 1040, 5) if watched.is_reconciled(float(t), pulse(float(t), lag=1e6))]
     assert given == [1030, 1035]
     watched.turn_ends(1035.5, pulse(1035.0, lag=1e6), clock_at=None)
-    assert not any(watched.gets_a_turn(float(t), pulse(float(t), lag=1e6)) for t in range(1040, 1900, 5))
+    assert not any(watched.is_reconciled(float(t), pulse(float(t), lag=1e6)) for t in range(1040, 1900, 5))
 
 
-@pytest.mark.parametrize(("look_at", "worth_a_turn"), [(1060.0, False), (1061.0, True), (999.0, True)])
-def test_too_long_a_gap_between_two_looks_is_worth_a_turn_while_a_clock_runs(
-    look_at: float, worth_a_turn: bool
+@pytest.mark.parametrize(("look_at", "worth_a_reconcile"), [(1060.0, False), (1061.0, True), (999.0, True)])
+def test_too_long_a_gap_between_two_looks_is_worth_a_reconcile_while_a_clock_runs(
+    look_at: float, worth_a_reconcile: bool
 ) -> None:
-    for clock_at, given in ((1e9, worth_a_turn), (None, False)):
+    for clock_at, given in ((1e9, worth_a_reconcile), (None, False)):
         watched = Watched(application(), numbers_seconds=1e9)
-        watched.gets_a_turn(1000.0, pulse(1000.0))
+        watched.is_reconciled(1000.0, pulse(1000.0))
         watched.turn_ends(1000.0, pulse(1000.0), clock_at=clock_at)
         watched.due.look(pulse(1000.0), lambda *_: None, 1000.0)
-        assert watched.gets_a_turn(look_at, pulse(1060.0)) is (given or look_at < 1000.0)
+        assert watched.is_reconciled(look_at, pulse(1060.0)) is (given or look_at < 1000.0)
 
 
-def test_looks_stand_for_the_last_turn_until_one_finds_something_else() -> None:
+def test_looks_stand_for_the_last_reconcile_until_one_finds_something_else() -> None:
     watched = Watched(application())
     until = watched.due.unchanged_until
-    watched.gets_a_turn(1000.0, pulse(1000.0, lag=1e6))
-    assert until(KEY) is None, "no turn has ended"
+    watched.is_reconciled(1000.0, pulse(1000.0, lag=1e6))
+    assert until(KEY) is None, "no reconcile has ended"
     watched.turn_ends(1001.0, pulse(1000.0, lag=1e6), clock_at=1060.0)
     assert until(KEY) is None, "nobody has looked since"
     for t, lag, expected in ((1005.0, 1e6, 1005.0), (1010.0, 2e6, 1010.0), (1015.0, 2.0, 1010.0)):
-        watched.gets_a_turn(t, pulse(t, lag=lag))
+        watched.is_reconciled(t, pulse(t, lag=lag))
         assert until(KEY) == expected
-    watched.gets_a_turn(1020.0, pulse(1020.0, lag=1e6))
+    watched.is_reconciled(1020.0, pulse(1020.0, lag=1e6))
     assert until(KEY) == 1010.0, "what was found between is not undone"
     watched.turn_ends(1021.0, pulse(1020.0, lag=1e6), clock_at=1060.0)
     assert until(KEY) is None
-    watched.gets_a_turn(1090.0, pulse(1090.0, lag=1e6))
+    watched.is_reconciled(1090.0, pulse(1090.0, lag=1e6))
     assert until(KEY) is None, "nobody knows of the time in between"
 
 
-def test_a_turn_that_reads_something_else_than_the_last_look_is_stood_for_by_none() -> None:
+def test_a_reconcile_that_reads_something_else_than_the_last_look_is_stood_for_by_none() -> None:
     watched = Watched(application())
-    watched.gets_a_turn(1000.0, pulse(1000.0, lag=1e6))
+    watched.is_reconciled(1000.0, pulse(1000.0, lag=1e6))
     watched.turn_ends(1070.0, pulse(1000.0, lag=1e6), clock_at=1100.0)
-    assert watched.gets_a_turn(1071.0, pulse(1071.0, lag=1e6))
+    assert watched.is_reconciled(1071.0, pulse(1071.0, lag=1e6))
     assert watched.due.unchanged_until(KEY) is None
 
 
-def test_a_look_that_found_something_else_while_a_turn_was_under_way_is_not_forgotten() -> None:
-    """The turn has read a value above its threshold, and so does the next look, but not the one between."""
+def test_a_look_that_found_something_else_while_a_reconcile_was_under_way_is_not_forgotten() -> None:
+    """The reconcile has read a value above its threshold, and so does the next look, but not the one between."""
     watched = Watched(application())
     high, low = pulse(1000.0, lag=1e6), pulse(1005.0, lag=2.0)
-    watched.gets_a_turn(990.0, pulse(990.0, lag=2.0))
+    watched.is_reconciled(990.0, pulse(990.0, lag=2.0))
     watched.turn_ends(991.0, pulse(990.0, lag=2.0), clock_at=None)
-    assert watched.gets_a_turn(1000.0, high)
+    assert watched.is_reconciled(1000.0, high)
     watched.due.read(KEY, high[KEY], lambda *_: None, 1001.0)
-    assert watched.gets_a_turn(1005.0, low)
+    assert watched.is_reconciled(1005.0, low)
     watched.due.reconciled(KEY, clock_at=1060.0)
-    assert watched.gets_a_turn(1010.0, pulse(1010.0, lag=1e6))
+    assert watched.is_reconciled(1010.0, pulse(1010.0, lag=1e6))
     assert watched.due.unchanged_until(KEY) is None
 
 
-def test_what_a_turn_has_read_while_others_waited_counts_as_turned() -> None:
-    """Something else gave it the turn, before its own: what is as it was before that is news again."""
+def test_what_a_reconcile_has_read_while_others_waited_counts_as_reconciled() -> None:
+    """Something else had it reconciled, before its own: what is as it was before that is news again."""
     watched = Watched(application())
-    watched.gets_a_turn(990.0, pulse(990.0, lag=2.0))
+    watched.is_reconciled(990.0, pulse(990.0, lag=2.0))
     high = pulse(1000.0, lag=1e6)
     assert watched.due.look(high, lambda *_: None, 1000.0) == [KEY]
     watched.turn_ends(1001.0, high, clock_at=None)
-    assert watched.gets_a_turn(1005.0, pulse(1005.0, lag=2.0))
-    assert not watched.gets_a_turn(1010.0, pulse(1010.0, lag=2.0))
+    assert watched.is_reconciled(1005.0, pulse(1005.0, lag=2.0))
+    assert not watched.is_reconciled(1010.0, pulse(1010.0, lag=2.0))
 
 
 def test_an_application_that_has_to_wait_stays_due() -> None:
@@ -237,11 +237,11 @@ def test_each_application_is_read_from_where_it_says() -> None:
     assert prometheus.keys == {Key("team", "b")}
 
 
-@pytest.mark.parametrize(("read_at", "worth_a_turn"), [(1060.0, False), (1060.5, True)])
-def test_a_turn_that_found_readings_stale_is_made_up_for_when_they_are_fresh_again(
-    read_at: float, worth_a_turn: bool
+@pytest.mark.parametrize(("read_at", "worth_a_reconcile"), [(1060.0, False), (1060.5, True)])
+def test_a_reconcile_that_found_readings_stale_is_made_up_for_when_they_are_fresh_again(
+    read_at: float, worth_a_reconcile: bool
 ) -> None:
     watched = Watched()
-    assert watched.gets_a_turn(1000.0, pulse(1000.0))
+    assert watched.is_reconciled(1000.0, pulse(1000.0))
     watched.due.read(KEY, pulse(1000.0)[KEY], lambda *_: None, read_at)
-    assert watched.gets_a_turn(1061.0, pulse(1061.0)) is worth_a_turn
+    assert watched.is_reconciled(1061.0, pulse(1061.0)) is worth_a_reconcile

@@ -1,7 +1,7 @@
-"""A loop that is turned only when it is worth it decides, at every tick, what one decides that always is.
+"""A loop that reconciles only when it is worth it decides, at every tick, what one decides that always is.
 
 That equal inputs are judged alike is a law of the core (`tests/decision/test_inputs.py`). This is about what changes
-with time alone: clocks of re-entry, readings that grow stale and are fresh again, looks that stand for turns.
+with time alone: clocks of re-entry, readings that grow stale and are fresh again, looks that stand for reconciles.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def world(metrics: Metrics) -> FakeWorld:
 
 
 class AttentiveAndRestless(RuleBasedStateMachine):
-    """One loop with two ways of being turned."""
+    """One loop with two ways of being reconciled."""
 
     @initialize(name=st.sampled_from(sorted(DECLARED)))
     def begin(self, name: str) -> None:
@@ -101,17 +101,17 @@ class AttentiveAndRestless(RuleBasedStateMachine):
         self.tick(1.0)
         for loop in (self.restless, self.attentive):
             loop.world.drivers.becomes_ready()
-            self.turn(loop)
+            self.reconcile(loop)
         self.scrape()
 
     @rule(name=st.sampled_from(sorted(DECLARED)))
     def declare(self, name: str) -> None:
-        """Both turn at once after a change of the resource, as its watch makes them."""
+        """Both reconcile at once after a change of the resource, as its watch makes them."""
         for loop in (self.restless, self.attentive):
             loop.application = DECLARED[name]
         self.due.watch(KEY, DECLARED[name])
         for loop in (self.restless, self.attentive):
-            self.turn(loop)
+            self.reconcile(loop)
 
     @rule(where=st.sampled_from(SOURCES), lag=LAGS, pending=PENDING, phase=PHASES)
     def measure(
@@ -130,20 +130,20 @@ class AttentiveAndRestless(RuleBasedStateMachine):
 
     @rule()
     def driver_is_replaced(self) -> None:
-        """Its pod's watch makes both turn."""
+        """Its pod's watch makes both reconcile."""
         for loop in (self.restless, self.attentive):
             drivers = loop.world.drivers
             if drivers.driver is not None and drivers.driver.exit is None:
                 drivers.ends(code=1, at=loop.now)
-            self.turn(loop)
+            self.reconcile(loop)
 
     @rule()
     def driver_becomes_ready(self) -> None:
-        """Its pod's watch makes both turn."""
+        """Its pod's watch makes both reconcile."""
         for loop in (self.restless, self.attentive):
             if loop.world.drivers.driver is not None and loop.world.drivers.driver.exit is None:
                 loop.world.drivers.becomes_ready()
-            self.turn(loop)
+            self.reconcile(loop)
 
     @rule(failed=st.sets(st.sampled_from(list(Column)), max_size=2), attempt=st.sampled_from([0, 0, 0, -1]))
     def scrape(self, failed: frozenset[Column] = frozenset(), attempt: int = 0) -> None:
@@ -170,12 +170,12 @@ class AttentiveAndRestless(RuleBasedStateMachine):
     def tick(self, seconds: float) -> None:
         self.pass_time(seconds)
         drivers = self.metrics.publish()
-        self.turn(self.restless)
+        self.reconcile(self.restless)
         now = self.attentive.now
         due = self.due.look(drivers, unasked, now)
         self.due.queued(due, drivers, now)
         if due or self.asked_to_be_woken(now):
-            self.turn(self.attentive)
+            self.reconcile(self.attentive)
         self.agree()
 
     @rule(ticks=st.integers(2, 30), value=st.sampled_from([700.0, 1900.0]), live_first=st.booleans())
@@ -206,13 +206,13 @@ class AttentiveAndRestless(RuleBasedStateMachine):
         for loop in (self.restless, self.attentive):
             loop.now += seconds
 
-    def turn(self, loop: Loop) -> None:
+    def reconcile(self, loop: Loop) -> None:
         loop.now -= 1.0
         until = self.due.unchanged_until(KEY) if loop is self.attentive else None
         if until is not None:
             kept = loop.memory.kept.unchanged_until(until)
             loop.memory = dataclasses.replace(loop.memory, kept=kept)
-        self.outcomes[loop] = outcome = loop.turn(1.0)
+        self.outcomes[loop] = outcome = loop.reconcile(1.0)
         if loop is self.attentive:
             self.due.reconciled(KEY, clock_at=outcome.clock_at)
 
@@ -250,8 +250,10 @@ TestAttentiveAndRestless = AttentiveAndRestless.TestCase
 
 
 @pytest.mark.parametrize(("above", "unknown"), [(2, 5), (3, 4), (3, 5), (6, 5)])
-def test_a_clock_that_stood_still_goes_on_as_if_each_look_had_been_a_turn(above: int, unknown: int) -> None:
-    """Ten seconds a look: a gap is counted from the last look that knew the value, not from the last turn."""
+def test_a_clock_that_stood_still_goes_on_as_if_each_look_had_been_a_reconcile(
+    above: int, unknown: int
+) -> None:
+    """Ten seconds a look: a gap is counted from the last look that knew the value, not from the last reconcile."""
     loops = AttentiveAndRestless()
     loops.begin("restarts for a backlog")
     loops.a_clock_is_interrupted(above, unknown, None)

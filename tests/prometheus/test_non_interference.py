@@ -159,10 +159,10 @@ class World:
         }
         self.verdicts: dict[Key, list[tuple[bool, str]]] = {key: [] for key in self.loops}
         for key, loop in self.loops.items():
-            loop.turn()
+            loop.reconcile()
             loop.world.drivers.becomes_ready()
             self.chosen.watch(key, loop.application)
-            self.turn(key)
+            self.reconcile(key)
         if has_mallory:
             for key in MALLORY_DIRECTLY:
                 self.chosen.watch(key, application(metrics={"source": "Driver"}))
@@ -212,16 +212,16 @@ class World:
         due = {key for poller in self.chosen.pollers.values() for key in poller.poll(self.now)}
         for key in self.loops:
             if key in due:
-                self.turn(key)
+                self.reconcile(key)
             elif self.verdicts[key]:
                 self.verdicts[key].append(self.verdicts[key][-1])
         for key in due - self.loops.keys():
             self.chosen.metrics(key).sample(self.now, 1)
 
-    def turn(self, key: Key) -> None:
+    def reconcile(self, key: Key) -> None:
         loop = self.loops[key]
         loop.world.metrics = self.chosen.metrics(key)  # type: ignore[assignment]
-        outcome = loop.turn(self.now - loop.now)
+        outcome = loop.reconcile(self.now - loop.now)
         self.chosen.reconciled(key, clock_at=outcome.clock_at, again_at=self.now + 1800)
         verdict = outcome.plan.verdicts["delays"]
         self.verdicts[key].append((verdict.backlog, str(verdict.reason)))

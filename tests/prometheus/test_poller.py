@@ -70,7 +70,7 @@ def test_what_a_driver_says_reaches_the_loop_with_the_time_of_its_scrape(fleet: 
     )
     flights, weather = delays.sources["flights"], delays.sources["weather"]
     assert (flights.watermark_lag_seconds, flights.pending_records, flights.phase) == (2, 10, False)
-    assert (flights.lane, flights.paused, flights.finished) == ("offsets", False, False)
+    assert (flights.read_limit, flights.paused, flights.finished) == ("offsets", False, False)
     assert (flights.planned_records, weather.planned_records) == (500, None)
     assert (weather.watermark_lag_seconds, weather.pending_records, weather.phase) == (None, None, True)
     assert (weather.paused, weather.held_lately) == (True, {})
@@ -100,7 +100,7 @@ def test_a_query_that_has_ended_is_told_from_one_that_is_not_known(fleet: Fleet)
     assert (queries["delays"].active, queries["totals"].active) == (True, False)
 
 
-def test_a_turn_is_given_when_something_changed_and_not_else(fleet: Fleet) -> None:
+def test_it_is_reconciled_when_something_changed_and_not_else(fleet: Fleet) -> None:
     page = driver_page()
     fleet.say(page)
     poller = fleet.poller()
@@ -280,7 +280,7 @@ def test_what_held_a_source_and_what_arrived_come_from_the_last_minute(fleet: Fl
         page.set(names.SOURCE_HELD_BACK, 0.0, **labels, reason="Alignment")
         page.set(names.SOURCE_PROCESSED, 1000 * (seconds + 1), **labels)
         fleet.say(page)
-        # A turn is planned for now: else only the schedule asks again, two minutes later.
+        # A reconcile is planned for now: else only the schedule asks again, two minutes later.
         poller.reconciled(key, clock_at=None, again_at=time.time())
         poller.poll(time.time())
         held = reported().sources["flights"].held_lately or {}

@@ -56,7 +56,7 @@ def test_what_was_seen_at_once_is_renewed_in_equal_shares() -> None:
 @pytest.mark.parametrize(
     ("age", "others", "share"), [(119.0, 0, 0), (121.0, 0, 10), (121.0, 3, 7), (241.0, 3, 237)]
 )
-def test_those_that_a_turn_asks_for_count_as_part_of_a_ticks_share(
+def test_those_that_a_reconcile_asks_for_count_as_part_of_a_ticks_share(
     age: float, others: int, share: int
 ) -> None:
     now = 1000.0
@@ -65,11 +65,15 @@ def test_those_that_a_turn_asks_for_count_as_part_of_a_ticks_share(
     assert len(RefreshSchedule(now, TICK, {}).next(seen, CURRENT, asked)) == share
 
 
-@pytest.mark.parametrize(("turn_in", "is_fetched"), [(-60.0, True), (0.0, True), (10.0, True), (11.0, False)])
-def test_whose_turn_is_planned_for_soon_is_renewed_before_it(turn_in: float, is_fetched: bool) -> None:
+@pytest.mark.parametrize(
+    ("reconcile_in", "is_fetched"), [(-60.0, True), (0.0, True), (10.0, True), (11.0, False)]
+)
+def test_whose_reconcile_is_planned_for_soon_is_renewed_before_it(
+    reconcile_in: float, is_fetched: bool
+) -> None:
     now, key = 1000.0, KEYS[17]
     seen = published(now, dict.fromkeys(CURRENT.values(), now - 30.0))
-    chosen = RefreshSchedule(now, TICK, {key: now + turn_in}).next(seen, CURRENT, frozenset())
+    chosen = RefreshSchedule(now, TICK, {key: now + reconcile_in}).next(seen, CURRENT, frozenset())
     assert chosen == ([CURRENT[key]] if is_fetched else [])
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.api.status import Condition, ConditionStatus, QueryStatus, SourceStatus
 from headgate_contract import metrics as names
-from support.looping import Loop, application, is_in_lane, query, says, source
+from support.looping import Loop, application, is_read_by, query, says, source
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 NOON = 1_700_000_000.0
@@ -27,7 +27,7 @@ def aligned(*members: dict[str, Any]) -> Loop:
 def reports(loop: Loop, **sources: dict[str, float]) -> None:
     """The driver reports drift, idle time and the like of each source, all of them under one limit."""
     loop.world.metrics.reports(sources=sources)
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
 
 
 def at(drift: float, **more: float) -> dict[str, float]:
@@ -67,7 +67,7 @@ def test_nothing_is_said_of_alignment_where_none_is_declared() -> None:
 
 def test_before_anything_is_known_nobody_can_tell() -> None:
     loop = Loop(declared=application(queries=[query(sources=[member("cars"), member("taxis")])]))
-    loop.turn()
+    loop.reconcile()
     assert said(loop) == (UNKNOWN, "MetricsUnavailable", "nothing is known that could tell")
 
 
@@ -91,25 +91,25 @@ def test_a_member_that_waits_names_the_one_that_it_waits_for() -> None:
         loop.world.metrics.reports_held(held, "Alignment", source="cars")
         for name in ("cars", "taxis"):
             says(loop, names.SOURCE_ALIGNMENT_HELD_BY, name, member="delays/taxis")
-            says(loop, names.SOURCE_ALIGNMENT_HELD_BY_SPLIT, name, split="rides/3")
-        loop.acknowledged_turn()
+            says(loop, names.SOURCE_ALIGNMENT_HELD_BY_PARTITION, name, partition="rides/3")
+        loop.acknowledged_reconcile()
     cars, taxis = of(loop, "cars"), of(loop, "taxis")
     assert cars.held == "Alignment"
     assert cars.alignment is not None
-    assert (cars.alignment.held_by, cars.alignment.held_by_split) == ("delays/taxis", "rides/3")
+    assert (cars.alignment.held_by, cars.alignment.held_by_partition) == ("delays/taxis", "rides/3")
     assert taxis.alignment is not None
-    assert (taxis.alignment.held_by, taxis.alignment.held_by_split) == (None, None)
+    assert (taxis.alignment.held_by, taxis.alignment.held_by_partition) == (None, None)
 
 
 def test_of_a_group_that_is_aligned_the_slowest_member_is_named() -> None:
     loop = aligned(member("cars"), member("taxis"))
     loop.world.metrics.reports(sources={"cars": at(5.0), "taxis": at(0.0)})
     says(loop, names.SOURCE_ALIGNMENT_HELD_BY, "cars", member="delays/taxis")
-    says(loop, names.SOURCE_ALIGNMENT_HELD_BY_SPLIT, "cars", split="rides/3")
-    loop.acknowledged_turn()
+    says(loop, names.SOURCE_ALIGNMENT_HELD_BY_PARTITION, "cars", partition="rides/3")
+    loop.acknowledged_reconcile()
     assert said(loop)[1:] == (
         "WithinDrift",
-        "the 2 sources of group trips are within 5s of each other; delays/taxis (split rides/3) is the slowest",
+        "the 2 sources of group trips are within 5s of each other; delays/taxis (partition rides/3) is the slowest",
     )
 
 
@@ -117,7 +117,7 @@ def test_a_member_beyond_the_limit_is_said_with_its_distance() -> None:
     loop = aligned(member("cars"), member("taxis"))
     loop.world.metrics.reports(sources={"cars": at(90.0), "taxis": at(0.0)})
     says(loop, names.SOURCE_ALIGNMENT_HELD_BY, "cars", member="delays/taxis")
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert said(loop) == (
         FALSE,
         "DriftOverLimit",
@@ -139,7 +139,7 @@ def test_of_different_drifts_the_smallest_holds_and_people_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lane", "why"),
+    ("read_limit", "why"),
     [
         ("files", "its batches end with a file, at no event time"),
         ("rows", "its batches end after a number of rows, at no event time"),
@@ -147,11 +147,13 @@ def test_of_different_drifts_the_smallest_holds_and_people_are_told() -> None:
         ("offsets", "it has no event times; only Kafka sources have them"),
     ],
 )
-def test_a_source_without_event_times_cannot_join_and_is_named_with_the_remedy(lane: str, why: str) -> None:
+def test_a_source_without_event_times_cannot_join_and_is_named_with_the_remedy(
+    read_limit: str, why: str
+) -> None:
     loop = aligned(member("cars"), member("taxis"), member("archive"))
     loop.world.metrics.reports(sources={"cars": at(0.0), "taxis": at(1.0), "archive": {"idle_seconds": 0.0}})
-    is_in_lane(loop, "archive", lane)
-    loop.acknowledged_turn()
+    is_read_by(loop, "archive", read_limit)
+    loop.acknowledged_reconcile()
     assert said(loop) == (
         FALSE,
         "CannotJoin",
@@ -166,8 +168,8 @@ def test_a_source_without_event_times_cannot_join_and_is_named_with_the_remedy(l
 def test_a_source_whose_payload_cannot_be_read_is_told_how_to_join() -> None:
     loop = aligned(member("cars"), {**member("taxis"), "eventTime": {"column": "$.pickup", "format": "Avro"}})
     loop.world.metrics.reports(sources={"cars": at(0.0), "taxis": {}})
-    is_in_lane(loop, "taxis", "offsets")
-    loop.acknowledged_turn()
+    is_read_by(loop, "taxis", "offsets")
+    loop.acknowledged_reconcile()
     assert said(loop)[1:] == (
         "CannotJoin",
         "source delays/taxis cannot join group trips: the driver cannot read its event time, $.pickup of a payload "
@@ -185,10 +187,10 @@ def test_a_source_that_is_alone_in_its_query_and_cannot_be_read_is_said_to_be_un
     both = [query(sources=[member("cars")]), query(name="fares", sources=[in_avro("taxis")])]
     loop = Loop(declared=application(queries=both))
     loop.run_until_running()
-    loop.world.metrics.reports(sources={"cars": at(0.0, event_time_unreadable_splits=0.0)})
+    loop.world.metrics.reports(sources={"cars": at(0.0, event_time_unreadable_partitions=0.0)})
     loop.world.metrics.reports("fares", sources={"taxis": {"planned_records_total": 500.0}})
-    says(loop, names.SOURCE_INFO, "taxis", "fares", lane="offsets")
-    loop.acknowledged_turn()
+    says(loop, names.SOURCE_INFO, "taxis", "fares", read_limit="offsets")
+    loop.acknowledged_reconcile()
     status, reason, message = said(loop)
     assert (status, reason) == (FALSE, "CannotJoin")
     assert message.startswith(
@@ -202,8 +204,8 @@ def test_where_no_source_of_a_group_can_be_read_each_is_named_with_the_remedy() 
     read = {"planned_records_total": 500.0}
     loop.world.metrics.reports(sources={"cars": read, "taxis": read})
     for name in ("cars", "taxis"):
-        is_in_lane(loop, name, "offsets")
-    loop.acknowledged_turn()
+        is_read_by(loop, name, "offsets")
+    loop.acknowledged_reconcile()
     status, reason, message = said(loop)
     assert (status, reason) == (FALSE, "CannotJoin")
     assert message.count("have the job register a decoder") == 2
@@ -214,41 +216,46 @@ def test_a_source_that_was_read_before_it_was_to_be_aligned_is_not_said_to_be_un
     loop = Loop(declared=application(queries=[query(sources=[source(name="cars")])]))
     loop.run_until_running()
     loop.world.metrics.reports(sources={"cars": {"planned_records_total": 500.0}})
-    is_in_lane(loop, "cars", "offsets")
-    loop.acknowledged_turn()
+    is_read_by(loop, "cars", "offsets")
+    loop.acknowledged_reconcile()
     loop.declare(queries=[query(sources=[member("cars")])])
-    for turn in (loop.turn, loop.turn):  # when it is published, and when it is not in force yet
-        turn()
+    for reconcile in (
+        loop.reconcile,
+        loop.reconcile,
+    ):  # when it is published, and when it is not in force yet
+        reconcile()
         assert said(loop)[1] == "NoLimitHolds"
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert said(loop)[1] == "CannotJoin"
 
 
 def test_a_source_whose_client_was_quicker_than_that_of_another_makes_no_stranger_of_it() -> None:
     loop = aligned(member("cars"), member("taxis"))
-    loop.world.metrics.reports(sources={"cars": {"event_time_unreadable_splits": 0.0}, "taxis": {}})
+    loop.world.metrics.reports(sources={"cars": {"event_time_unreadable_partitions": 0.0}, "taxis": {}})
     for name in ("cars", "taxis"):
-        is_in_lane(loop, name, "offsets")
-    loop.acknowledged_turn()
+        is_read_by(loop, name, "offsets")
+    loop.acknowledged_reconcile()
     assert said(loop)[:2] == (UNKNOWN, "NoLimitHolds")
 
 
 def test_a_source_whose_event_times_are_read_takes_part_before_a_limit_holds() -> None:
     loop = aligned(member("cars"))
     loop.world.metrics.reports(
-        sources={"cars": {"planned_records_total": 500.0, "event_time_unreadable_splits": 0.0}}
+        sources={"cars": {"planned_records_total": 500.0, "event_time_unreadable_partitions": 0.0}}
     )
-    is_in_lane(loop, "cars", "offsets")
-    loop.acknowledged_turn()
+    is_read_by(loop, "cars", "offsets")
+    loop.acknowledged_reconcile()
     assert said(loop)[:2] == (UNKNOWN, "NoLimitHolds")
 
 
 def test_partitions_whose_payload_has_no_event_time_are_counted_and_told_how_to_join() -> None:
     loop = aligned(member("cars"), {**member("taxis"), "eventTime": {"column": "$.pickup"}})
-    loop.world.metrics.reports(sources={"cars": at(0.0), "taxis": at(1.0, event_time_unreadable_splits=2.0)})
+    loop.world.metrics.reports(
+        sources={"cars": at(0.0), "taxis": at(1.0, event_time_unreadable_partitions=2.0)}
+    )
     for split, offset in (("rides/3", 17.0), ("rides/1", 1_234_567.0)):
-        says(loop, names.SOURCE_UNREADABLE, "taxis", split=split, value=offset)
-    loop.acknowledged_turn()
+        says(loop, names.SOURCE_UNREADABLE, "taxis", partition=split, value=offset)
+    loop.acknowledged_reconcile()
     assert said(loop) == (
         FALSE,
         "CannotJoin",
@@ -257,15 +264,17 @@ def test_partitions_whose_payload_has_no_event_time_are_counted_and_told_how_to_
         "driver's log says why; correct eventTime, have the job register a decoder, or leave out eventTime.column to "
         "align it by the timestamps of its records. The others of the group are aligned without them",
     )
-    reports(loop, cars=at(0.0), taxis=at(1.0, event_time_unreadable_splits=0.0))
+    reports(loop, cars=at(0.0), taxis=at(1.0, event_time_unreadable_partitions=0.0))
     assert said(loop)[1] == "WithinDrift"
 
 
 def test_partitions_without_timestamps_are_named_with_what_would_give_them_event_times() -> None:
     loop = aligned(member("cars"), member("taxis"))
-    loop.world.metrics.reports(sources={"cars": at(0.0), "taxis": at(1.0, event_time_unreadable_splits=1.0)})
-    says(loop, names.SOURCE_UNREADABLE, "taxis", split="rides/3", value=0.0)
-    loop.acknowledged_turn()
+    loop.world.metrics.reports(
+        sources={"cars": at(0.0), "taxis": at(1.0, event_time_unreadable_partitions=1.0)}
+    )
+    says(loop, names.SOURCE_UNREADABLE, "taxis", partition="rides/3", value=0.0)
+    loop.acknowledged_reconcile()
     assert said(loop) == (
         FALSE,
         "CannotJoin",
@@ -278,8 +287,8 @@ def test_partitions_without_timestamps_are_named_with_what_would_give_them_event
 def test_a_record_that_is_dated_too_far_ahead_is_named_by_partition_and_offset_with_the_remedy() -> None:
     loop = aligned(member("cars"), member("taxis"))
     loop.world.metrics.reports(sources={"cars": at(0.0), "taxis": at(1.0)})
-    says(loop, names.SOURCE_FAR_AHEAD, "taxis", split="rides/3", value=17.0)
-    loop.acknowledged_turn()
+    says(loop, names.SOURCE_FAR_AHEAD, "taxis", partition="rides/3", value=17.0)
+    loop.acknowledged_reconcile()
     assert said(loop) == (
         TRUE,
         "EventTimeTooFarAhead",
@@ -295,8 +304,8 @@ def test_a_record_that_is_dated_too_far_ahead_is_named_beside_what_is_worse() ->
     loop = aligned(member("cars"), member("taxis"))
     loop.world.metrics.reports(sources={"cars": at(0.0), "taxis": at(0.0)})
     says(loop, names.QUERY_WATERMARK_HELD_BY, "cars")
-    says(loop, names.SOURCE_FAR_AHEAD, "taxis", split="rides/3", value=17.0)
-    loop.acknowledged_turn()
+    says(loop, names.SOURCE_FAR_AHEAD, "taxis", partition="rides/3", value=17.0)
+    loop.acknowledged_reconcile()
     status, reason, message = said(loop)
     assert (status, reason) == (TRUE, "WatermarkHeldBy")
     assert message.startswith("source delays/cars is silent")
@@ -308,8 +317,8 @@ def test_before_a_query_has_planned_nobody_is_said_to_be_unable() -> None:
     loop = aligned(member("cars"), member("taxis"))
     loop.world.metrics.reports(sources={"cars": {}, "taxis": {}})
     for name in ("cars", "taxis"):
-        is_in_lane(loop, name, "offsets")
-    loop.acknowledged_turn()
+        is_read_by(loop, name, "offsets")
+    loop.acknowledged_reconcile()
     assert said(loop)[:2] == (UNKNOWN, "NoLimitHolds")
 
 
@@ -328,7 +337,7 @@ def test_a_member_that_waits_for_event_times_is_named_with_where_to_look_and_wha
         behind = at(0.0, watermark_lag_seconds=9999.0)
         loop.world.metrics.reports(sources={"cars": behind, "taxis": at(0.0)})
         loop.world.metrics.reports_held(held, "EventTime", source="cars")
-        loop.acknowledged_turn()
+        loop.acknowledged_reconcile()
     assert said(loop) == (
         UNKNOWN,
         "EventTimeUnknown",
@@ -366,7 +375,7 @@ def test_a_group_spans_the_queries_of_an_application() -> None:
     loop.run_until_running()
     loop.world.metrics.reports(sources={"cars": at(5.0)})
     loop.world.metrics.reports("fares", sources={"taxis": at(0.0)})
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert said(loop)[2] == "the 2 sources of group trips are within 5s of each other"
 
 
@@ -374,7 +383,7 @@ def test_a_silent_source_is_named_as_the_one_that_holds_the_watermark() -> None:
     loop = aligned(member("cars"), member("taxis"))
     loop.world.metrics.reports(sources={"cars": at(0.0), "taxis": at(0.0)})
     says(loop, names.QUERY_WATERMARK_HELD_BY, "taxis")
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert delays(loop).watermark_held_by == "taxis"
     assert said(loop) == (
         TRUE,

@@ -35,7 +35,7 @@ def passes(loop: Loop, seconds: float) -> list[str]:
     told: list[str] = []
     end, stops = loop.now + seconds, loop.world.drivers.stops
     while loop.now < end and loop.world.drivers.stops == stops:
-        outcome = loop.acknowledged_turn(min(SCRAPE, end - loop.now))
+        outcome = loop.acknowledged_reconcile(min(SCRAPE, end - loop.now))
         told += [event.reason for event in outcome.events]
     return told
 
@@ -50,9 +50,9 @@ def restarted(loop: Loop) -> Loop:
     """The driver that was asked to stop does, and the next one starts and reports nothing yet."""
     loop.world.drivers.ends(0, at=loop.now)
     loop.world.metrics.values.clear()
-    loop.turn()
+    loop.reconcile()
     loop.world.drivers.becomes_ready()
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     return loop
 
 
@@ -122,9 +122,9 @@ def test_a_backlog_that_is_soon_over_restarts_nothing() -> None:
 def test_the_loop_asks_to_be_woken_when_a_restart_is_due() -> None:
     loop = running()
     behind(loop)
-    entered = loop.acknowledged_turn()
+    entered = loop.acknowledged_reconcile()
     assert entered.wake_at == loop.now + MINIMUM_UPTIME_SECONDS
-    loop.acknowledged_turn(MINIMUM_UPTIME_SECONDS)
+    loop.acknowledged_reconcile(MINIMUM_UPTIME_SECONDS)
     assert loop.world.drivers.stops == 1
 
 
@@ -164,9 +164,9 @@ def test_a_driver_that_fails_in_backlog_comes_back_with_its_properties() -> None
     behind(loop)
     passes(loop, 60.0)
     loop.world.drivers.ends(1, at=loop.now)
-    loop.turn()
+    loop.reconcile()
     loop.world.metrics.values.clear()
-    loop.turn(5)
+    loop.reconcile(5)
     assert conf_of(loop) == CONF
     assert backlog_of(loop) is False, "and is judged afresh: Headgate did not restart it"
 
@@ -220,13 +220,13 @@ def lifted_by(change: dict[str, Any]) -> int:
     loop, _ = failed_to_help()
     after_the_backlog(loop)
     loop.application = application(2, **{**WITH_CONF, **change})
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     if loop.world.drivers.stops > 2:
         restarted(loop)
     loop.application = application(3, **{**WITH_CONF, **change, "suspend": False})
-    loop.turn()
+    loop.reconcile()
     loop.world.drivers.becomes_ready()
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     stops = loop.world.drivers.stops
     behind(loop, 9999.0)
     passes(loop, COOL_DOWN_SECONDS + MINIMUM_UPTIME_SECONDS)
@@ -265,7 +265,7 @@ def stopped_before_its_batch(**spec: Any) -> Loop:
     loop.world.metrics.reports(
         started_at=5000.0, sources={"flights": {"watermark_lag_seconds": 301.0, "pending_records": 1000.0}}
     )
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert loop.world.drivers.stops == 1
     return loop
 
@@ -291,7 +291,7 @@ def test_what_else_changes_reaches_it_while_it_stops() -> None:
     loop.application = application(
         2, **WITH_CONF, queries=[query(checkpoint=checkpoint)], stop={"gracePeriod": "7m"}
     )
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert loop.world.controls.documents[-1].grace_period_seconds == 7 * 60
     assert backlog_of(loop) is False
 
@@ -330,7 +330,7 @@ def test_properties_that_a_backlog_does_not_change_restart_nothing(spec: dict[st
     loop = Loop(declared=application(**spec))
     loop.run_until_running()
     behind(loop)
-    outcome: Outcome = loop.acknowledged_turn(2 * COOL_DOWN_SECONDS)
+    outcome: Outcome = loop.acknowledged_reconcile(2 * COOL_DOWN_SECONDS)
     assert outcome.plan.choice is None
     assert loop.world.drivers.stops == 0
     assert loop.memory.status is not None

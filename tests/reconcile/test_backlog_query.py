@@ -25,7 +25,7 @@ def test_an_answer_votes_where_the_driver_is_not_heard() -> None:
     for value, expected in [(1.0, True), (0.0, False), (-0.5, True)]:
         known = answer(value, loop.now + 1)
         loop.world.metrics.outage = Outage(OutageReason.NO_SERIES, "not scraped", known)
-        outcome = loop.turn()
+        outcome = loop.reconcile()
         assert (vote(outcome), outcome.seen.metrics) == (expected, None)
 
 
@@ -34,8 +34,8 @@ def test_an_answer_that_is_stale_is_unknown_and_keeps_the_backlog() -> None:
     loop.run_until_running()
     known = answer(1.0, loop.now)
     loop.world.metrics.outage = Outage(OutageReason.NO_SERIES, "not scraped", known)
-    assert vote(loop.turn(60.0)) is True
-    outcome = loop.turn(0.1)
+    assert vote(loop.reconcile(60.0)) is True
+    outcome = loop.reconcile(0.1)
     assert vote(outcome) is None
     assert outcome.plan.verdicts["delays"].backlog is True
     assert outcome.plan.verdicts["delays"].reason is Reason.UNKNOWN
@@ -45,10 +45,10 @@ def test_an_outage_that_does_not_say_what_is_known_leaves_what_was() -> None:
     loop = Loop(declared=DECLARED)
     loop.run_until_running()
     loop.world.metrics.outage = Outage(OutageReason.NO_SERIES, "not scraped", answer(1.0, loop.now))
-    loop.turn()
+    loop.reconcile()
     loop.world.metrics.outage = Outage(OutageReason.QUERY_TIMEOUT, "slow")
-    assert vote(loop.turn()) is True
+    assert vote(loop.reconcile()) is True
     loop.world.metrics.outage = Outage(
         OutageReason.CONTRADICTORY_SERIES, "two drivers", known=DriverMetrics()
     )
-    assert vote(loop.turn()) is None
+    assert vote(loop.reconcile()) is None

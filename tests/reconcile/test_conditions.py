@@ -36,7 +36,7 @@ def running() -> Loop:
     loop = Loop()
     loop.run_until_running()
     loop.world.metrics.reports(sources=lag(1))
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     return loop
 
 
@@ -46,13 +46,13 @@ def running() -> Loop:
 def test_a_change_of_the_resource_is_reconciling_until_the_driver_reports_it() -> None:
     loop = running()
     loop.declare(**SEVEN_SECONDS)
-    loop.turn()
+    loop.reconcile()
     said = condition(loop, "Reconciling")
     assert (said.status, said.reason) == (TRUE, "ControlPending")
     assert said.message == "control document 2 is published and not in force yet"
-    loop.turn()
+    loop.reconcile()
     assert is_reconciling(loop), "nobody has acknowledged it meanwhile"
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert not is_reconciling(loop)
 
 
@@ -61,12 +61,12 @@ def test_a_verdict_that_changes_is_not_reconciling() -> None:
     loop.run_until_running()
     for seconds in (3600, 1):
         loop.world.metrics.reports(sources=lag(seconds))
-        loop.turn()
+        loop.reconcile()
         assert loop.memory.status is not None
         assert loop.memory.status.control_generation != loop.memory.status.acknowledged_generation
         assert not is_reconciling(loop)
         assert condition(loop, "Ready").status is TRUE
-        loop.acknowledged_turn()
+        loop.acknowledged_reconcile()
 
 
 def test_a_pause_by_annotation_is_not_reconciling() -> None:
@@ -75,7 +75,7 @@ def test_a_pause_by_annotation_is_not_reconciling() -> None:
         update={"annotations": {"headgate.dev/paused": "delays/flights"}}
     )
     loop.application = loop.application.model_copy(update={"metadata": metadata})
-    loop.turn()
+    loop.reconcile()
     assert loop.world.controls.documents[-1].queries["delays"].sources["flights"].paused
     assert not is_reconciling(loop)
 
@@ -83,7 +83,7 @@ def test_a_pause_by_annotation_is_not_reconciling() -> None:
 def test_a_change_that_the_driver_need_not_be_told_is_in_force_at_once() -> None:
     loop = running()
     loop.declare(restart={"maxRetries": 9})
-    loop.turn()
+    loop.reconcile()
     assert not is_reconciling(loop)
 
 
@@ -91,40 +91,40 @@ def test_a_verdict_in_the_middle_of_a_change_does_not_end_it_early() -> None:
     loop = Loop()
     loop.run_until_running()
     loop.declare(**SEVEN_SECONDS)
-    loop.turn()
+    loop.reconcile()
     loop.world.metrics.reports(sources=lag(3600))
-    loop.turn()
+    loop.reconcile()
     loop.world.metrics.acknowledges(loop.world.controls.documents[-2].generation)
-    loop.turn()
+    loop.reconcile()
     assert is_reconciling(loop), "the newest document has the change as well"
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert not is_reconciling(loop)
 
 
 def test_a_change_goes_on_over_a_restart_of_the_loop() -> None:
     loop = running()
     loop.declare(**SEVEN_SECONDS)
-    loop.turn()
+    loop.reconcile()
     loop.restart()
-    loop.turn()
+    loop.reconcile()
     assert is_reconciling(loop)
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert not is_reconciling(loop)
 
 
 def test_a_change_that_restarts_the_driver_is_reconciling_until_that_one_is_heard() -> None:
     loop = running()
     loop.declare(sparkConf={"spark.x": "1"})
-    loop.turn()
+    loop.reconcile()
     assert is_reconciling(loop)
     loop.world.drivers.ends(0, at=loop.now)
-    loop.turn()
+    loop.reconcile()
     loop.world.metrics.outage = NO_SERIES
     loop.world.drivers.becomes_ready()
-    loop.turn()
+    loop.reconcile()
     assert is_reconciling(loop)
     loop.world.metrics.answers()
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert not is_reconciling(loop)
 
 
@@ -134,11 +134,11 @@ def test_a_change_that_restarts_the_driver_is_reconciling_until_that_one_is_hear
 @pytest.mark.parametrize("reason", [OutageReason.NO_SERIES, OutageReason.NOT_ASKED_YET])
 def test_a_driver_that_has_just_started_is_not_known_yet_and_that_is_no_outage(reason: OutageReason) -> None:
     loop = Loop()
-    loop.turn()
+    loop.reconcile()
     loop.world.metrics.outage = Outage(reason, "nothing there", known=DriverMetrics())
-    loop.turn()
+    loop.reconcile()
     loop.world.drivers.becomes_ready()
-    outcome = loop.turn()
+    outcome = loop.reconcile()
     said = condition(loop, "MetricsAvailable")
     assert (said.status, said.reason) == (UNKNOWN, "DriverStarting")
     assert said.message == "the driver has only just started, and nothing is known of it yet (nothing there)"
@@ -149,12 +149,12 @@ def test_a_driver_that_has_just_started_is_not_known_yet_and_that_is_no_outage(r
 
 def test_a_driver_that_is_not_scraped_for_two_minutes_is_an_outage() -> None:
     loop = Loop()
-    loop.turn()
+    loop.reconcile()
     loop.world.metrics.outage = NO_SERIES
-    loop.turn()
+    loop.reconcile()
     loop.world.drivers.becomes_ready()
-    loop.turn()
-    outcome = loop.turn(FIRST_SCRAPE_SECONDS)
+    loop.reconcile()
+    outcome = loop.reconcile(FIRST_SCRAPE_SECONDS)
     said = condition(loop, "MetricsAvailable")
     assert (said.status, said.reason, said.message) == (
         FALSE,
@@ -169,10 +169,10 @@ def test_a_driver_that_is_not_scraped_for_two_minutes_is_an_outage() -> None:
 @pytest.mark.parametrize("reason", [OutageReason.NO_SERIES, OutageReason.CONNECTION_FAILED])
 def test_a_driver_that_starts_for_ten_minutes_is_starting(reason: OutageReason) -> None:
     loop = Loop()
-    loop.turn()
+    loop.reconcile()
     loop.world.metrics.outage = Outage(reason, "nothing there", known=DriverMetrics())
-    loop.turn()
-    loop.turn(600)
+    loop.reconcile()
+    loop.reconcile(600)
     assert condition(loop, "MetricsAvailable").status is UNKNOWN
     assert (condition(loop, "Ready").reason, is_reconciling(loop)) == ("WaitingForDriver", True)
 
@@ -182,22 +182,22 @@ def test_a_driver_that_starts_for_ten_minutes_is_starting(reason: OutageReason) 
 )
 def test_a_prometheus_that_fails_is_an_outage_for_a_driver_that_starts_as_well(reason: OutageReason) -> None:
     loop = Loop()
-    loop.turn()
+    loop.reconcile()
     loop.world.metrics.outage = Outage(reason, "no", known=DriverMetrics())
-    loop.turn()
+    loop.reconcile()
     said = condition(loop, "MetricsAvailable")
     assert (said.status, said.reason) == (FALSE, reason)
 
 
 def test_a_kubelet_whose_clock_is_an_hour_ahead_does_not_hide_an_outage_for_that_hour() -> None:
     loop = Loop()
-    loop.turn()
+    loop.reconcile()
     loop.world.metrics.outage = NO_SERIES
     loop.world.drivers.becomes_ready()
     driver = loop.world.drivers.driver
     assert driver is not None
     loop.world.drivers.driver = replace(driver, started_at=loop.now + 3600)
-    loop.turn(FIRST_SCRAPE_SECONDS)
+    loop.reconcile(FIRST_SCRAPE_SECONDS)
     assert condition(loop, "MetricsAvailable").status is FALSE
 
 
@@ -206,12 +206,12 @@ def test_a_change_made_while_no_operator_ran_is_reconciling_before_anything_is_k
     loop.restart()
     loop.declare(**SEVEN_SECONDS)
     loop.world.metrics.outage = NOT_ASKED_YET
-    loop.turn(300)
+    loop.reconcile(300)
     assert (is_reconciling(loop), condition(loop, "Reconciling").reason) == (True, "ControlPending")
     loop.world.metrics.answers()
-    loop.turn()
+    loop.reconcile()
     assert is_reconciling(loop)
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert not is_reconciling(loop)
 
 
@@ -223,9 +223,9 @@ def test_an_application_without_a_driver_is_not_said_to_be_in_no_backlog() -> No
     assert loop.memory.status is not None
     assert (loop.memory.status.summary.backlog, loop.memory.status.summary.interval) == ("No", "5s")
     loop.declare(suspend=True)
-    loop.turn()
+    loop.reconcile()
     loop.world.drivers.ends(0, at=loop.now)
-    loop.turn()
+    loop.reconcile()
     assert (loop.memory.status.summary.backlog, loop.memory.status.summary.interval) == (None, None)
     for kind in ("Backlog", "Throttled"):
         assert (condition(loop, kind).status, condition(loop, kind).reason) == (UNKNOWN, "MetricsUnavailable")
@@ -236,14 +236,14 @@ def test_an_application_at_rest_is_not_said_to_be_in_the_backlog_that_it_ended_i
     loop = Loop()
     loop.run_until_running()
     loop.world.metrics.reports(sources=lag(3600))
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert loop.memory.status is not None
     assert loop.memory.status.summary.backlog == "WatermarkLag"
     changes = loop.memory.status.queries[0].changes
     loop.declare(suspend=True, restart={"policy": "Never"})
-    loop.turn()
+    loop.reconcile()
     loop.world.drivers.ends(gone, at=loop.now)
-    said = loop.turn()
+    said = loop.reconcile()
     shown = loop.memory.status.queries[0]
     assert said.plan.step.state.is_at_rest
     assert (shown.backlog, shown.reason, shown.changes) == (False, None, changes)
@@ -255,7 +255,7 @@ def test_an_outage_makes_no_healthy_application_unready_and_is_told_where_people
     loop = running()
     since = condition(loop, "Ready").last_transition_time
     loop.world.metrics.hangs()
-    loop.turn(120)
+    loop.reconcile(120)
     said = condition(loop, "Ready")
     assert (said.status, said.reason, said.last_transition_time) == (TRUE, "Running", since)
     assert said.message == "attempt 1 runs, and nothing is known of it: did not answer within 2 s"
@@ -269,16 +269,16 @@ def test_an_operator_that_starts_while_prometheus_is_away_leaves_what_is_ready_s
     loop = running()
     loop.restart()
     loop.world.metrics.outage = reason
-    loop.turn(300)
+    loop.reconcile(300)
     assert (condition(loop, "Ready").status, is_reconciling(loop)) == (TRUE, False)
 
 
 def test_an_application_that_lists_no_queries_needs_no_metrics_to_be_ready() -> None:
     loop = Loop(declared=application(queries=[]))
     loop.world.metrics.outage = Outage(OutageReason.NOT_ASKED, "the operator has no Prometheus to ask")
-    loop.turn()
+    loop.reconcile()
     loop.world.drivers.becomes_ready()
-    loop.turn()
+    loop.reconcile()
     assert condition(loop, "Ready").status is TRUE
     assert (condition(loop, "MetricsAvailable").status, condition(loop, "Stalled").status) == (FALSE, FALSE)
 
@@ -291,7 +291,7 @@ def failed() -> Loop:
         "cause": "query delays: no rights on topic flights",
     }
     loop.world.metrics.values.append((names.QUERY_FAILED.name, labels, 1.0))
-    loop.turn()
+    loop.reconcile()
     assert condition(loop, "Stalled").reason == "StreamingQueryFailed"
     return loop
 
@@ -301,7 +301,7 @@ def test_what_a_query_has_failed_of_is_not_forgotten_while_nothing_is_known() ->
     loop.restart()
     loop.world.metrics.outage = NOT_ASKED_YET
     for _ in range(3):
-        loop.turn(120)
+        loop.reconcile(120)
         for kind, status in (("Ready", FALSE), ("Stalled", TRUE)):
             said = condition(loop, kind)
             assert (said.status, said.reason) == (status, "StreamingQueryFailed")
@@ -312,10 +312,10 @@ def test_what_a_query_has_failed_of_says_nothing_of_the_next_attempt() -> None:
     loop = failed()
     loop.world.metrics.outage = NOT_ASKED_YET
     loop.world.drivers.ends(1, at=loop.now)
-    loop.turn(120)
-    loop.turn(120)
+    loop.reconcile(120)
+    loop.reconcile(120)
     loop.world.drivers.becomes_ready()
-    loop.turn(300)
+    loop.reconcile(300)
     assert (condition(loop, "Ready").status, condition(loop, "Stalled").status) == (TRUE, FALSE)
 
 
@@ -326,7 +326,7 @@ def on_spark(version: str, declared: str | None) -> Loop:
     loop = Loop(declared=application() if declared is None else application(sparkVersion=declared))
     loop.run_until_running()
     loop.world.metrics.values.append((names.SPARK_INFO.name, {"version": version}, 1.0))
-    loop.turn()
+    loop.reconcile()
     return loop
 
 
@@ -341,7 +341,7 @@ def test_the_version_that_is_expected_is_as_it_should_be(declared: str | None) -
 @pytest.mark.parametrize(("declared", "found"), [("4.2", "4.3.0"), ("4.3.0", "4.3.1"), ("4.1.1", "4.1.10")])
 def test_another_version_of_spark_than_is_expected_is_told_once(declared: str, found: str) -> None:
     loop = on_spark(found, declared)
-    loop.turn()
+    loop.reconcile()
     told = [event for event in loop.world.reports.events if event.reason == "SparkVersionDiffers"]
     assert [(event.is_warning, event.message) for event in told] == [
         (
@@ -355,9 +355,9 @@ def test_another_version_of_spark_than_is_expected_is_told_once(declared: str, f
 def test_the_version_is_known_of_the_attempt_that_has_told_it() -> None:
     loop = on_spark("4.3.0", None)
     loop.world.metrics.outage = NO_SERIES
-    loop.turn(120)
+    loop.reconcile(120)
     assert loop.memory.status is not None
     assert loop.memory.status.spark_version == "4.3.0"
     loop.world.drivers.ends(0, at=loop.now)
-    loop.turn()
+    loop.reconcile()
     assert loop.memory.status.spark_version is None

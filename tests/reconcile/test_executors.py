@@ -42,11 +42,11 @@ def has(loop: Loop, running: int, refused: str | None = None) -> None:
 def begun() -> Loop:
     """A driver whose metrics are heard for the first time, and that has no executor yet."""
     loop = Loop(declared=application(executor={"instances": 8}))
-    loop.turn()
+    loop.reconcile()
     loop.world.drivers.becomes_ready()
     loop.world.metrics.reports()
     has(loop, 0)
-    loop.turn()
+    loop.reconcile()
     return loop
 
 
@@ -64,7 +64,7 @@ def reasons(outcome: Outcome) -> list[str]:
 def test_executors_that_have_come_are_not_missing() -> None:
     loop = wanting()
     has(loop, 8)
-    loop.turn()
+    loop.reconcile()
     assert said(loop) == (FALSE, "AllRegistered")
     assert said(loop, "Ready")[0] is TRUE
 
@@ -76,19 +76,19 @@ def test_the_first_executor_is_waited_for() -> None:
     assert said(loop, "Reconciling") == (TRUE, "ExecutorsAwaited")
     assert said(loop, "Stalled")[0] is FALSE
     has(loop, 1)
-    loop.turn()
+    loop.reconcile()
     assert said(loop, "Ready")[0] is TRUE
     has(loop, 0)
-    loop.turn()
+    loop.reconcile()
     assert said(loop, "Ready")[0] is TRUE, "the last one that is lost comes again within seconds, as a rule"
 
 
 def test_a_driver_that_has_none_for_a_minute_is_not_ready_and_waits_for_a_person() -> None:
     loop = wanting()
     has(loop, 0)
-    outcome = loop.turn()
+    outcome = loop.reconcile()
     assert outcome.wake_at == loop.now + PATIENCE_SECONDS, "that is noticed without any news"
-    outcome = loop.turn(PATIENCE_SECONDS)
+    outcome = loop.reconcile(PATIENCE_SECONDS)
     assert said(loop) == (TRUE, "NotRegistered")
     for kind, status in (("Ready", FALSE), ("Stalled", TRUE)):
         found = condition(loop, kind)
@@ -96,22 +96,22 @@ def test_a_driver_that_has_none_for_a_minute_is_not_ready_and_waits_for_a_person
         assert (found.status, found.reason) == (status, "ExecutorsMissing")
         assert found.message.startswith("0 of 8 executors have registered: ")
     assert [(event.reason, event.is_warning) for event in outcome.events] == [("ExecutorsMissing", True)]
-    assert reasons(loop.turn(PATIENCE_SECONDS)) == [], "once"
+    assert reasons(loop.reconcile(PATIENCE_SECONDS)) == [], "once"
     has(loop, 8)
-    assert reasons(loop.turn()) == ["AllRegistered"]
+    assert reasons(loop.reconcile()) == ["AllRegistered"]
     assert (said(loop, "Ready")[0], said(loop, "Stalled")[0]) == (TRUE, FALSE)
 
 
 def test_with_some_of_them_a_job_goes_on_and_that_is_told() -> None:
     loop = wanting()
     has(loop, 3)
-    loop.turn()
-    outcome = loop.turn(PATIENCE_SECONDS)
+    loop.reconcile()
+    outcome = loop.reconcile(PATIENCE_SECONDS)
     assert said(loop)[0] is TRUE
     assert (said(loop, "Ready")[0], said(loop, "Stalled")[0]) == (TRUE, FALSE)
     assert reasons(outcome) == ["ExecutorsMissing"]
     has(loop, 7)
-    loop.turn()
+    loop.reconcile()
     assert said(loop)[0] is TRUE, "one more is not all"
 
 
@@ -119,8 +119,8 @@ def test_the_pods_own_words_are_told() -> None:
     loop = wanting()
     loop.world.executors.found = TAINTED
     has(loop, 0)
-    loop.turn()
-    loop.turn(PATIENCE_SECONDS)
+    loop.reconcile()
+    loop.reconcile(PATIENCE_SECONDS)
     found = condition(loop)
     assert found is not None
     assert found.reason == "Unschedulable"
@@ -130,8 +130,8 @@ def test_the_pods_own_words_are_told() -> None:
 def test_where_there_is_no_pod_the_words_are_those_that_the_driver_was_refused_with() -> None:
     loop = wanting()
     has(loop, 2, refused="pods is forbidden: exceeded quota: small")
-    loop.turn()
-    loop.turn(PATIENCE_SECONDS)
+    loop.reconcile()
+    loop.reconcile(PATIENCE_SECONDS)
     found = condition(loop)
     assert found is not None
     assert found.reason == "ExecutorsRefused"
@@ -144,10 +144,10 @@ def test_where_there_is_no_pod_the_words_are_those_that_the_driver_was_refused_w
 def test_another_reason_is_another_event() -> None:
     loop = wanting()
     has(loop, 0)
-    loop.turn()
-    loop.turn(PATIENCE_SECONDS)
+    loop.reconcile()
+    loop.reconcile(PATIENCE_SECONDS)
     loop.world.executors.found = TAINTED
-    outcome = loop.turn()
+    outcome = loop.reconcile()
     assert [event.message for event in outcome.events] == [
         f"0 of 8 executors have registered: {TAINTED.message}"
     ]
@@ -157,7 +157,7 @@ def test_one_that_is_lost_and_comes_again_within_a_minute_is_none() -> None:
     loop = wanting()
     for running in (8, 0, 8, 7, 8):
         has(loop, running)
-        outcome = loop.turn(PATIENCE_SECONDS - 1)
+        outcome = loop.reconcile(PATIENCE_SECONDS - 1)
         assert said(loop)[0] is FALSE
         assert reasons(outcome) == []
 
@@ -165,11 +165,11 @@ def test_one_that_is_lost_and_comes_again_within_a_minute_is_none() -> None:
 def test_an_operator_that_starts_goes_on_from_what_was_told() -> None:
     loop = wanting()
     has(loop, 0)
-    loop.turn()
-    loop.turn(PATIENCE_SECONDS)
+    loop.reconcile()
+    loop.reconcile(PATIENCE_SECONDS)
     since = condition(loop)
     loop.restart()
-    outcome = loop.turn()
+    outcome = loop.reconcile()
     assert condition(loop) == since
     assert reasons(outcome) == []
 
@@ -178,20 +178,20 @@ def test_an_operator_that_starts_goes_on_from_what_was_told() -> None:
 def test_what_was_known_of_them_stands_while_nothing_is_known(restarts: bool) -> None:
     loop = wanting()
     has(loop, 0)
-    loop.turn()
-    loop.turn(PATIENCE_SECONDS)
+    loop.reconcile()
+    loop.reconcile(PATIENCE_SECONDS)
     if restarts:
         loop.restart()
     loop.world.metrics.outage = OUTAGE
     for _ in range(2):
-        loop.turn(120)
+        loop.reconcile(120)
         assert said(loop) == (TRUE, "NotRegistered")
         assert said(loop, "Ready") == (FALSE, "ExecutorsMissing")
 
 
 def test_nothing_is_known_of_executors_of_a_driver_that_was_never_heard() -> None:
     loop = wanting()
-    loop.turn()
+    loop.reconcile()
     assert said(loop) == (UNKNOWN, "MetricsUnavailable")
     assert said(loop, "Ready")[0] is TRUE
 
@@ -200,8 +200,8 @@ def test_a_job_without_executors_has_no_such_condition() -> None:
     loop = Loop(declared=application(sparkConf={"spark.master": "local[2]"}))
     loop.run_until_running()
     has(loop, 0)
-    loop.turn(PATIENCE_SECONDS)
-    loop.turn(PATIENCE_SECONDS)
+    loop.reconcile(PATIENCE_SECONDS)
+    loop.reconcile(PATIENCE_SECONDS)
     assert condition(loop) is None
     assert said(loop, "Ready")[0] is TRUE
 
@@ -209,8 +209,8 @@ def test_a_job_without_executors_has_no_such_condition() -> None:
 def test_a_driver_that_stops_misses_none() -> None:
     loop = wanting()
     has(loop, 0)
-    loop.turn()
+    loop.reconcile()
     loop.declare(executor={"instances": 8}, suspend=True)
-    loop.turn(PATIENCE_SECONDS)
+    loop.reconcile(PATIENCE_SECONDS)
     assert said(loop)[0] is not TRUE
     assert said(loop, "Stalled")[0] is FALSE

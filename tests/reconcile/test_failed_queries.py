@@ -18,7 +18,7 @@ def fails(loop: Loop) -> None:
     loop.world.metrics.reports("delays", active=0.0)
     failed = (names.QUERY_FAILED.name, {"application": "flights", "query": "delays", "cause": CAUSE}, 1.0)
     loop.world.metrics.values.append(failed)
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
 
 
 def running() -> Loop:
@@ -26,14 +26,14 @@ def running() -> Loop:
     loop.run_until_running()
     loop.world.metrics.reports("delays")
     loop.world.metrics.reports("totals")
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     return loop
 
 
 def test_it_is_told_once_with_its_cause_and_waits_for_a_person() -> None:
     loop = running()
     fails(loop)
-    loop.turn()
+    loop.reconcile()
     status = loop.memory.status
     assert status is not None
     assert status.queries[0].failure == CAUSE
@@ -49,7 +49,7 @@ def test_one_that_is_started_again_is_well() -> None:
     loop = running()
     fails(loop)
     loop.world.metrics.reports("delays", started_at=2000.0)
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert loop.memory.status is not None
     assert loop.memory.status.queries[0].failure is None
     assert said(loop)["Ready"][0] is ConditionStatus.TRUE

@@ -36,7 +36,7 @@ class Flapping:
         metrics.reports(sources={"flights": {"watermark_lag_seconds": 2.0, "pending_records": 5.0}})
         metrics.values = [value for value in metrics.values if value[0] != names.SOURCE_HELD.name]
         metrics.reports_held(self.held_seconds, "RateLimit", source="flights")
-        self.loop.acknowledged_turn(seconds)
+        self.loop.acknowledged_reconcile(seconds)
 
     @property
     def written(self) -> list[str]:
@@ -160,7 +160,7 @@ class Aligned:
             metrics.reports_held(self.held_seconds, "Alignment", source=name)
             if out_of_reach:
                 says(self.loop, names.SOURCE_OUT_OF_REACH, name, cause="no answer from broker:9092; start it")
-        self.loop.acknowledged_turn(60.0)
+        self.loop.acknowledged_reconcile(60.0)
 
     def writes_an_hour(self, minutes: int, **of_each: bool) -> float:
         """Return how often the status is written while it goes on like that, once that has begun."""

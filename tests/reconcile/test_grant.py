@@ -89,7 +89,7 @@ def test_a_grant_is_explained(
 
 
 @pytest.mark.parametrize(
-    ("lane", "paused", "expected"),
+    ("read_limit", "paused", "expected"),
     [
         ("gate", False, "unknown: a source that cannot be cut is read whole"),
         ("gate", None, "unknown: a source that cannot be cut is read whole"),
@@ -99,10 +99,10 @@ def test_a_grant_is_explained(
     ],
 )
 def test_a_grant_that_is_not_known_has_a_reason_where_a_source_cannot_be_cut(
-    lane: str | None, paused: bool | None, expected: str | None
+    read_limit: str | None, paused: bool | None, expected: str | None
 ) -> None:
     (of_query,) = application(queries=[query()]).spec.queries
-    sources = {"flights": SourceMetrics(lane=lane, paused=paused)}
+    sources = {"flights": SourceMetrics(read_limit=read_limit, paused=paused)}
     assert grant_reason(of_query, QueryMetrics(sources=sources)) == expected
 
 

@@ -1,4 +1,4 @@
-"""The loop over fake ports: what it does from each state of the world, a turn at a time."""
+"""The loop over fake ports: what it does from each state of the world, a reconcile at a time."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ def test_the_document_is_published_before_the_driver_is_started() -> None:
     world.controls.publish = lambda document: (order.append("publish"), publish(document))[1]  # type: ignore[method-assign]
     world.drivers.start = lambda *args, **more: (order.append("start"), start(*args, **more))[1]  # type: ignore[method-assign]
     world.store.save = lambda document: (order.append("save"), save(document))[1]  # type: ignore[method-assign]
-    loop.turn()
+    loop.reconcile()
     assert order == ["save", "publish", "start"]
 
 
-def test_a_second_turn_changes_nothing() -> None:
+def test_a_second_reconcile_changes_nothing() -> None:
     loop = Loop()
     loop.run_until_running()
     loop.world.metrics.reports(sources=lag(400))
-    loop.acknowledged_turn()
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
+    loop.acknowledged_reconcile()
     before = (len(loop.world.controls.documents), loop.world.store.saves, len(loop.world.reports.statuses))
-    events = loop.acknowledged_turn().events
+    events = loop.acknowledged_reconcile().events
     after = (len(loop.world.controls.documents), loop.world.store.saves, len(loop.world.reports.statuses))
     assert after == before
     assert events == ()
@@ -64,11 +64,11 @@ def test_a_driver_that_died_is_started_again_after_its_pause() -> None:
     loop = Loop(declared=application(restart={"backoff": "10s"}))
     loop.run_until_running()
     loop.world.drivers.ends(1, at=loop.now)
-    outcome = loop.turn()
+    outcome = loop.reconcile()
     assert outcome.plan.step.state is State.BACKING_OFF
     assert outcome.wake_at is not None
     assert outcome.wake_at > loop.now
-    loop.turn(20)
+    loop.reconcile(20)
     assert [attempt for attempt, _ in loop.world.drivers.launches] == [1, 2]
 
 
@@ -76,7 +76,7 @@ def test_a_driver_that_completed_is_not_started_again() -> None:
     loop = Loop()
     loop.run_until_running()
     loop.world.drivers.ends(0, at=loop.now)
-    assert [loop.turn(100).plan.step.state for _ in range(3)] == [State.COMPLETED] * 3
+    assert [loop.reconcile(100).plan.step.state for _ in range(3)] == [State.COMPLETED] * 3
     assert condition(loop, "Ready").status is ConditionStatus.TRUE
 
 
@@ -84,17 +84,17 @@ def test_a_checkpoint_that_is_in_use_is_tried_again_and_stalls_the_application_a
     loop = Loop()
     loop.run_until_running()
     loop.world.drivers.ends(75, at=loop.now)
-    loop.turn()
+    loop.reconcile()
     assert condition(loop, "Stalled").status is ConditionStatus.FALSE, "whoever holds it may be about to end"
-    loop.turn(60)
+    loop.reconcile(60)
     loop.world.drivers.ends(75, at=loop.now)
-    loop.turn()
+    loop.reconcile()
     assert condition(loop, "Stalled").status is ConditionStatus.TRUE
     assert condition(loop, "Stalled").reason == "CheckpointInUse"
-    loop.turn(60)
+    loop.reconcile(60)
     assert len(loop.world.drivers.launches) == 3
     loop.world.drivers.becomes_ready()
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert condition(loop, "Stalled").status is ConditionStatus.FALSE
 
 
@@ -102,12 +102,12 @@ def test_a_suspended_application_stops_its_driver_and_starts_it_again_later() ->
     loop = Loop()
     loop.run_until_running()
     loop.application = application(suspend=True)
-    loop.turn()
+    loop.reconcile()
     assert loop.world.drivers.stops == 1
     loop.world.drivers.ends(0, at=loop.now)
-    assert loop.turn().plan.step.state is State.SUSPENDED
+    assert loop.reconcile().plan.step.state is State.SUSPENDED
     loop.application = application()
-    loop.turn()
+    loop.reconcile()
     assert [attempt for attempt, _ in loop.world.drivers.launches] == [1, 2]
 
 
@@ -115,10 +115,10 @@ def test_a_driver_that_does_not_stop_in_time_is_killed() -> None:
     loop = Loop()
     loop.run_until_running()
     loop.application = application(suspend=True, stop={"gracePeriod": "30s"})
-    loop.turn()
-    loop.turn(39)
+    loop.reconcile()
+    loop.reconcile(39)
     assert loop.world.drivers.kills == 0, "the driver itself gives up after 30s, and its script has 10s more"
-    loop.turn(2)
+    loop.reconcile(2)
     assert loop.world.drivers.kills == 1
 
 
@@ -140,11 +140,11 @@ def test_only_what_a_driver_starts_with_restarts_it(change: dict[str, Any], rest
     loop = Loop()
     loop.run_until_running()
     loop.application = application(**change)
-    loop.turn()
+    loop.reconcile()
     assert loop.world.drivers.stops == restarts
     if restarts:
         loop.world.drivers.ends(0, at=loop.now)
-        loop.turn()
+        loop.reconcile()
         assert len(loop.world.drivers.launches) == 2
 
 
@@ -155,10 +155,10 @@ def test_a_backlog_is_told_to_the_driver_and_its_end_too() -> None:
     loop = Loop()
     loop.run_until_running()
     loop.world.metrics.reports(sources=lag(301))
-    assert loop.acknowledged_turn().events[0].reason == "BacklogEntered"
+    assert loop.acknowledged_reconcile().events[0].reason == "BacklogEntered"
     assert backlog_of(loop) is True
     loop.world.metrics.reports(sources=lag(299))
-    assert [event.reason for event in loop.acknowledged_turn().events] == ["BacklogLeft"]
+    assert [event.reason for event in loop.acknowledged_reconcile().events] == ["BacklogLeft"]
     assert backlog_of(loop) is False
 
 
@@ -173,12 +173,12 @@ def test_a_new_attempt_does_not_inherit_the_backlog_of_the_one_before() -> None:
     loop = Loop()
     loop.run_until_running()
     loop.world.metrics.reports(sources=lag(301))
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     loop.world.drivers.ends(1, at=loop.now)
-    loop.turn()
+    loop.reconcile()
     assert backlog_of(loop) is True
     loop.world.metrics.values.clear()
-    loop.turn(60)
+    loop.reconcile(60)
     assert len(loop.world.drivers.launches) == 2
     assert backlog_of(loop) is False
 
@@ -187,12 +187,12 @@ def test_a_query_that_the_job_starts_again_is_judged_afresh() -> None:
     loop = Loop()
     loop.run_until_running()
     loop.world.metrics.reports(started_at=1000.0, sources=lag(10))
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     loop.world.metrics.reports(started_at=1000.0, sources=lag(301))
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert backlog_of(loop) is False, "within an attempt it takes re-entry"
     loop.world.metrics.reports(started_at=2000.0, sources=lag(301))
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert backlog_of(loop) is True
 
 
@@ -200,9 +200,9 @@ def test_a_query_that_has_ended_has_no_backlog() -> None:
     loop = Loop()
     loop.run_until_running()
     loop.world.metrics.reports(sources=lag(301))
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     loop.world.metrics.reports(sources=lag(301), active=0.0)
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert backlog_of(loop) is False
 
 
@@ -212,7 +212,7 @@ def test_an_idle_source_has_no_backlog_whatever_its_lag() -> None:
     for idle_seconds, backlog in [(29.0, True), (30.0, False)]:
         values = {**lag(9999)["flights"], "idle_seconds": idle_seconds}
         loop.world.metrics.reports(sources={"flights": values})
-        loop.acknowledged_turn()
+        loop.acknowledged_reconcile()
         assert backlog_of(loop) is backlog
 
 
@@ -222,7 +222,7 @@ def test_a_source_held_by_alignment_alone_does_not_vote() -> None:
     for held, vote in [(1.0, ConditionStatus.TRUE), (2.0, ConditionStatus.UNKNOWN)]:
         loop.world.metrics.reports(sources=lag(9999))
         loop.world.metrics.reports_held(held, "Alignment", source="flights")
-        loop.acknowledged_turn()
+        loop.acknowledged_reconcile()
         assert status(loop).queries[0].sources[0].votes.watermark_lag is vote
 
 
@@ -233,16 +233,16 @@ def in_backlog(on_outage: str) -> Loop:
     loop = Loop(declared=application(metrics={"staleAfter": "10s", "onOutage": on_outage}))
     loop.run_until_running()
     loop.world.metrics.reports(sources=lag(301))
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     loop.world.metrics.hangs()
     return loop
 
 
 def test_readings_stand_until_they_are_stale() -> None:
     loop = in_backlog("Hold")
-    loop.turn(10)
+    loop.reconcile(10)
     assert condition(loop, "MetricsAvailable").status is ConditionStatus.TRUE
-    outcome = loop.turn(1)
+    outcome = loop.reconcile(1)
     assert condition(loop, "MetricsAvailable").status is ConditionStatus.FALSE
     assert condition(loop, "MetricsAvailable").reason == "ScrapeTimeout"
     assert [event.reason for event in outcome.events] == ["ScrapeTimeout"]
@@ -251,7 +251,7 @@ def test_readings_stand_until_they_are_stale() -> None:
 @pytest.mark.parametrize(("on_outage", "told"), [("Hold", True), ("Normal", False)])
 def test_an_outage_holds_the_verdict_or_returns_to_normal(on_outage: str, told: bool) -> None:
     loop = in_backlog(on_outage)
-    loop.turn(11)
+    loop.reconcile(11)
     assert backlog_of(loop) is told
     assert status(loop).queries[0].backlog is True, "votes and latches stay as they were"
 
@@ -259,25 +259,25 @@ def test_an_outage_holds_the_verdict_or_returns_to_normal(on_outage: str, told: 
 def test_missing_metrics_never_restart_the_driver() -> None:
     loop = in_backlog("Hold")
     for _ in range(50):
-        loop.turn(100)
+        loop.reconcile(100)
     assert (loop.world.drivers.stops, loop.world.drivers.kills) == (0, 0)
     assert len(loop.world.drivers.launches) == 1
 
 
 def test_metrics_that_come_back_need_no_one() -> None:
     loop = in_backlog("Hold")
-    loop.turn(11)
+    loop.reconcile(11)
     loop.world.metrics.answers()
-    outcome = loop.turn()
+    outcome = loop.reconcile()
     assert condition(loop, "MetricsAvailable").status is ConditionStatus.TRUE
     assert [event.message for event in outcome.events] == ["metrics are back"]
 
 
 def test_metrics_that_are_not_known_yet_are_not_back() -> None:
     loop = in_backlog("Hold")
-    loop.turn(11)
+    loop.reconcile(11)
     loop.world.drivers.ends(1, at=loop.now)
-    told = loop.turn().events
+    told = loop.reconcile().events
     assert condition(loop, "MetricsAvailable").status is ConditionStatus.UNKNOWN
     assert "metrics are back" not in [event.message for event in told]
 
@@ -286,14 +286,14 @@ def test_readings_of_a_dead_driver_say_nothing_of_the_next() -> None:
     loop = Loop(declared=application(restart={"backoff": "1s"}))
     loop.run_until_running()
     loop.world.metrics.reports(sources=lag(301))
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     loop.world.drivers.ends(1, at=loop.now)
     asked = loop.world.metrics.asked
-    loop.turn()
+    loop.reconcile()
     assert loop.world.metrics.asked == asked, "there is nobody to ask"
     loop.world.metrics.hangs()
-    loop.turn(2)
-    loop.turn()
+    loop.reconcile(2)
+    loop.reconcile()
     assert status(loop).queries[0].pending_records is None
 
 
@@ -301,12 +301,12 @@ def test_readings_of_a_driver_that_was_replaced_unseen_say_nothing_of_the_next()
     loop = Loop()
     loop.run_until_running()
     loop.world.metrics.reports(sources=lag(301))
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     before = loop.world.drivers.driver
     assert before is not None
     loop.world.drivers.driver = replace(before, attempt=2, started_at=loop.now)
     loop.world.metrics.hangs()
-    loop.turn()
+    loop.reconcile()
     assert status(loop).queries[0].pending_records is None
 
 
@@ -317,10 +317,10 @@ def test_a_condition_keeps_its_moment_until_its_answer_changes() -> None:
     loop = Loop()
     loop.run_until_running()
     since = condition(loop, "Ready").last_transition_time
-    loop.acknowledged_turn(100)
+    loop.acknowledged_reconcile(100)
     assert condition(loop, "Ready").last_transition_time == since
     loop.world.drivers.ends(1, at=loop.now)
-    loop.turn(50)
+    loop.reconcile(50)
     assert condition(loop, "Ready").last_transition_time > since
 
 
@@ -329,10 +329,10 @@ def test_conditions_and_verdicts_keep_their_moments_over_a_restart_of_the_loop()
     loop.run_until_running()
     loop.world.metrics.reports(sources=lag(301))
     for _ in range(2):
-        loop.acknowledged_turn()
+        loop.acknowledged_reconcile()
     before = status(loop)
     loop.restart()
-    loop.acknowledged_turn(100)
+    loop.acknowledged_reconcile(100)
     after = status(loop)
     assert [c.last_transition_time for c in after.conditions] == [
         c.last_transition_time for c in before.conditions
@@ -346,7 +346,7 @@ def test_a_limited_source_throttles_the_application() -> None:
     for held, answer in [(1.0, ConditionStatus.FALSE), (2.0, ConditionStatus.TRUE)]:
         loop.world.metrics.reports(sources=lag(1))
         loop.world.metrics.reports_held(held, "RateLimit", source="flights")
-        loop.acknowledged_turn()
+        loop.acknowledged_reconcile()
         assert condition(loop, "Throttled").status is answer
     assert status(loop).queries[0].sources[0].held == "RateLimit"
 
@@ -355,13 +355,13 @@ def test_numbers_alone_are_written_now_and_then() -> None:
     loop = Loop()
     loop.run_until_running()
     loop.world.metrics.reports(sources=lag(1, pending=0))
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     written = len(loop.world.reports.statuses)
     for pending in range(1, 30):
         loop.world.metrics.reports(sources=lag(1, pending=pending))
-        loop.acknowledged_turn()
+        loop.acknowledged_reconcile()
     assert len(loop.world.reports.statuses) == written
-    loop.acknowledged_turn(5)
+    loop.acknowledged_reconcile(5)
     assert len(loop.world.reports.statuses) == written + 1
 
 
@@ -374,12 +374,12 @@ def test_names_that_the_job_does_not_have_are_told_once_with_those_it_has() -> N
     loop = Loop(declared=declared)
     assert names_told(loop.run_until_running()) == [], "no query has started"
     loop.world.metrics.reports(sources=lag(1))
-    told = names_told(loop.acknowledged_turn())
+    told = names_told(loop.acknowledged_reconcile())
     assert len(told) == 2
     assert "query delay of the resource" in told[0]
     assert "delays" in told[0]
     assert "flights" in told[1]
-    assert names_told(loop.acknowledged_turn()) == []
+    assert names_told(loop.acknowledged_reconcile()) == []
 
 
 def test_a_query_that_the_job_is_about_to_start_is_not_taken_for_unknown() -> None:
@@ -387,11 +387,11 @@ def test_a_query_that_the_job_is_about_to_start_is_not_taken_for_unknown() -> No
     loop = Loop(declared=declared)
     loop.run_until_running()
     loop.world.metrics.reports("delays", started_at=loop.now)
-    told = names_told(loop.acknowledged_turn(29))
+    told = names_told(loop.acknowledged_reconcile(29))
     loop.world.metrics.reports("totals", started_at=loop.now)
-    told += names_told(loop.acknowledged_turn(29))
+    told += names_told(loop.acknowledged_reconcile(29))
     assert told == []
-    (late,) = names_told(loop.acknowledged_turn(2))
+    (late,) = names_told(loop.acknowledged_reconcile(2))
     assert late.startswith("query total of the resource is not in the job, which has so far: delays, totals;")
 
 
@@ -400,7 +400,7 @@ def test_a_driver_with_another_clock_is_told_of_a_name_that_it_does_not_have(ahe
     loop = Loop(declared=application(queries=[query(), query(name="total")]))
     loop.run_until_running()
     loop.world.metrics.reports("delays", started_at=loop.now + ahead)
-    assert len(names_told(loop.acknowledged_turn())) == 1
+    assert len(names_told(loop.acknowledged_reconcile())) == 1
 
 
 def test_a_query_whose_batches_spark_does_not_plan_is_told_once_with_the_remedy() -> None:
@@ -409,7 +409,7 @@ def test_a_query_whose_batches_spark_does_not_plan_is_told_once_with_the_remedy(
     loop.world.metrics.values.append(
         ("headgate_query_unplanned", {"application": "flights", "query": "delays"}, 1.0)
     )
-    outcome = loop.acknowledged_turn()
+    outcome = loop.acknowledged_reconcile()
     (event,) = [event for event in outcome.events if event.reason == "UnplannedQuery"]
     assert event.is_warning
     assert event.message == (
@@ -420,7 +420,7 @@ def test_a_query_whose_batches_spark_does_not_plan_is_told_once_with_the_remedy(
     (of_query,) = status(loop).queries
     assert of_query.grant_reason == "none: with its trigger Spark plans no batches; use processingTime"
     assert not of_query.acknowledged
-    assert "UnplannedQuery" not in [event.reason for event in loop.acknowledged_turn().events]
+    assert "UnplannedQuery" not in [event.reason for event in loop.acknowledged_reconcile().events]
 
 
 def test_a_property_of_a_query_that_the_job_does_not_have_is_told_once() -> None:
@@ -431,8 +431,8 @@ def test_a_property_of_a_query_that_the_job_does_not_have_is_told_once() -> None
     loop.world.metrics.values.append(
         ("headgate_setting_unmatched", {"application": "flights", "cause": cause}, 1.0)
     )
-    assert names_told(loop.acknowledged_turn()) == [cause]
-    assert names_told(loop.acknowledged_turn()) == []
+    assert names_told(loop.acknowledged_reconcile()) == [cause]
+    assert names_told(loop.acknowledged_reconcile()) == []
 
 
 @pytest.mark.parametrize(
@@ -454,7 +454,7 @@ def test_what_a_driver_complains_of_is_told_once(metric: str, reason: str, cause
     loop.world.metrics.values.append((metric, labels, 1.0))
 
     def told() -> list[str]:
-        events = loop.acknowledged_turn().events
+        events = loop.acknowledged_reconcile().events
         return [event.message for event in events if event.reason == reason]
 
     assert told() == [cause]
@@ -468,9 +468,9 @@ def test_a_pause_by_hand_that_names_no_source_is_told_once(entry: str) -> None:
     annotations = {"headgate.dev/paused": f"delays/flights, {entry}"}
     metadata = loop.application.metadata.model_copy(update={"annotations": annotations})
     loop.application = loop.application.model_copy(update={"metadata": metadata})
-    (told,) = names_told(loop.turn())
+    (told,) = names_told(loop.reconcile())
     assert told.startswith(f"annotation headgate.dev/paused: {entry} pauses nothing")
-    assert names_told(loop.turn()) == []
+    assert names_told(loop.reconcile()) == []
 
 
 def test_sources_that_no_resource_could_name_are_left_out_of_the_status() -> None:
@@ -478,7 +478,7 @@ def test_sources_that_no_resource_could_name_are_left_out_of_the_status() -> Non
     loop.run_until_running()
     odd = {"a b": {}, "data/in": {}, "": {}, "x" * 300: {}, **{f"s{n}": {} for n in range(100)}}
     loop.world.metrics.reports(sources={name: {"pending_records": 1.0} for name in odd})
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     names = [source.name for source in status(loop).queries[0].sources]
     assert names[0] == "flights"
     assert len(names) == 64
@@ -490,7 +490,7 @@ def test_verdict_changes_are_counted_in_an_attempt() -> None:
     loop.run_until_running()
     for seconds in (301, 1):
         loop.world.metrics.reports(sources=lag(seconds))
-        loop.acknowledged_turn()
+        loop.acknowledged_reconcile()
     assert status(loop).queries[0].changes == 2
 
 
@@ -502,7 +502,7 @@ def test_a_damaged_memory_costs_the_damaged_part_alone() -> None:
     loop.world.store.save({**document, "latches": 7, "generation": "x"})
     loop.restart()
     assert len(loop.complaints) == 2
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert len(loop.world.drivers.launches) == 1
     assert loop.memory.kept.generation == loop.world.controls.documents[-1].generation
 
@@ -511,6 +511,6 @@ def test_a_loop_without_any_memory_adopts_the_driver_that_runs() -> None:
     loop = Loop()
     loop.run_until_running()
     newcomer = Loop(FakeWorld(drivers=loop.world.drivers, metrics=loop.world.metrics))
-    newcomer.turn()
+    newcomer.reconcile()
     assert newcomer.memory.kept.history.attempt == 1
     assert len(loop.world.drivers.launches) == 1

@@ -42,9 +42,9 @@ class TwoLoops(RuleBasedStateMachine):
             loop.application = DECLARED[name]
 
     @rule(seconds=st.sampled_from([0.5, 1.0, 5.0, 30.0, 90.0]))
-    def turn(self, seconds: float) -> None:
+    def reconcile(self, seconds: float) -> None:
         for loop in self.loops:
-            loop.acknowledged_turn(seconds)
+            loop.acknowledged_reconcile(seconds)
 
     @rule(
         lag=st.sampled_from([0.0, 200.0, 301.0, 700.0, 9000.0]),
@@ -60,7 +60,7 @@ class TwoLoops(RuleBasedStateMachine):
                 sources={"flights": values},
                 throughput_records_per_second=rate,
             )
-        self.turn(1.0)
+        self.reconcile(1.0)
 
     @rule()
     def a_backlog_lasts(self) -> None:
@@ -69,7 +69,7 @@ class TwoLoops(RuleBasedStateMachine):
         self.driver_runs()
         for _ in range(3):
             self.measure(lag=9000.0, pending=10.0, phase=0.0, rate=1000.0)
-            self.turn(300.0)
+            self.reconcile(300.0)
             self.driver_ends_if_asked_to()
             self.driver_runs()
 
@@ -77,7 +77,7 @@ class TwoLoops(RuleBasedStateMachine):
     def measure_nothing_of_the_source(self) -> None:
         for loop in self.loops:
             loop.world.metrics.reports(started_at=self.started_at)
-        self.turn(1.0)
+        self.reconcile(1.0)
 
     @rule()
     def query_starts_again(self) -> None:
@@ -96,10 +96,10 @@ class TwoLoops(RuleBasedStateMachine):
                 loop.world.drivers.becomes_ready()
 
     def driver_runs(self) -> None:
-        self.turn(5.0)
+        self.reconcile(5.0)
         if self.steady.world.drivers.driver is not None:
             self.driver_becomes_ready()
-        self.turn(1.0)
+        self.reconcile(1.0)
 
     def driver_ends_if_asked_to(self) -> None:
         if self.steady.memory.kept.history.stop_asked_at is not None:
@@ -116,12 +116,12 @@ class TwoLoops(RuleBasedStateMachine):
 
     @rule(turns_first=st.booleans())
     def loop_is_killed(self, turns_first: bool) -> None:
-        """The readings of a dead loop are lost, so both are given fresh ones in the next turn."""
+        """The readings of a dead loop are lost, so both are given fresh ones in the next reconcile."""
         self.scrape(hangs=False)
         if turns_first:
-            self.turn(1.0)
+            self.reconcile(1.0)
         self.interrupted.restart()
-        self.turn(1.0)
+        self.reconcile(1.0)
 
     @invariant()
     def both_decide_the_same(self) -> None:

@@ -88,7 +88,7 @@ STOPPED = Dwell(since=10.0, known_at=50.0, frozen_at=60.0)
         (running(WatermarkLag=YOUNG, PendingRecords=STOPPED), 110.0, 140.0),
     ],
 )
-def test_a_clock_needs_a_turn_when_it_runs_out_or_what_is_written_of_it_grows_old(
+def test_a_clock_needs_a_reconcile_when_it_runs_out_or_what_is_written_of_it_grows_old(
     kept: Kept, written_at: float, clock_at: float | None
 ) -> None:
     saved = running(WatermarkLag=replace(YOUNG, known_at=written_at))

@@ -16,7 +16,7 @@ LAG = {"watermark_lag_seconds": 1.0}
 def told(
     backlog: Mapping[str, Any], data_batches: float, of_source: Mapping[str, float], **of_query: float
 ) -> list[str]:
-    """The messages of two turns."""
+    """The messages of two reconciles."""
     loop = Loop(declared=application(queries=[query(sources=[source(backlog=backlog)])]))
     loop.run_until_running()
     loop.world.metrics.reports(
@@ -25,7 +25,7 @@ def told(
     labels = {"application": "flights", "query": "delays"}
     for kind, batches in (("data", data_batches), ("no_data", 9.0)):
         loop.world.metrics.values.append(("headgate_query_batches_total", {**labels, "kind": kind}, batches))
-    events = [event for _ in range(2) for event in loop.acknowledged_turn().events]
+    events = [event for _ in range(2) for event in loop.acknowledged_reconcile().events]
     return [event.message for event in events if event.reason == "NoEventTime" and event.is_warning]
 
 
@@ -60,7 +60,7 @@ def test_nothing_is_told_where_there_is_a_lag_or_may_be_one(
         ({"pendingRecords": 5}, 9.0, {}, None),
         ({"watermarkLag": "5m"}, 1.0, {}, ("Unknown", "MetricsUnavailable")),
         ({"watermarkLag": "5m"}, 2.0, {}, ("False", "NoEventTime")),
-        ({"watermarkLag": "5m"}, 2.0, {"watermark_lag_seconds": 0.0}, ("True", "Told")),
+        ({"watermarkLag": "5m"}, 2.0, {"watermark_lag_seconds": 0.0}, ("True", "LagReported")),
     ],
     ids=["no threshold", "too early", "nobody can tell", "a lag of 0"],
 )
@@ -75,7 +75,7 @@ def test_the_condition_says_whether_a_lag_is_known(
     loop.world.metrics.reports("delays", sources={"flights": {"pending_records": 5.0, **of_source}})
     labels = {"application": "flights", "query": "delays", "kind": "data"}
     loop.world.metrics.values.append(("headgate_query_batches_total", labels, batches))
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     conditions = {each.type: each for each in loop.world.reports.statuses[-1].conditions}
     found = conditions.get("LagKnown")
     assert (None if found is None else (found.status.value, found.reason)) == expected
@@ -85,11 +85,11 @@ def test_the_partition_that_is_furthest_behind_is_in_the_status() -> None:
     loop = Loop(declared=application(queries=[query(sources=[source(backlog={"watermarkLag": "5m"})])]))
     loop.run_until_running()
     loop.world.metrics.reports("delays", sources={"flights": {"pending_records": 5.0, **LAG}})
-    labels = {"application": "flights", "query": "delays", "source": "flights", "split": "flights/3"}
-    loop.world.metrics.values.append((names.SOURCE_WATERMARK_HELD_BY_SPLIT.name, labels, 1.0))
-    loop.acknowledged_turn()
+    labels = {"application": "flights", "query": "delays", "source": "flights", "partition": "flights/3"}
+    loop.world.metrics.values.append((names.SOURCE_WATERMARK_HELD_BY_PARTITION.name, labels, 1.0))
+    loop.acknowledged_reconcile()
     (found,) = loop.world.reports.statuses[-1].queries
-    assert found.sources[0].watermark_held_by_split == "flights/3"
+    assert found.sources[0].watermark_held_by_partition == "flights/3"
 
 
 def test_a_change_stream_that_does_not_tell_of_its_snapshot_is_told_of_once() -> None:
@@ -98,6 +98,6 @@ def test_a_change_stream_that_does_not_tell_of_its_snapshot_is_told_of_once() ->
     loop.world.metrics.reports("delays", sources={"flights": {"pending_records": 5.0}})
     labels = {"application": "flights", "query": "delays", "source": "flights", "cause": "partition t/0: no"}
     loop.world.metrics.values.append((names.SOURCE_SNAPSHOT_PROBLEM.name, labels, 1.0))
-    events = [event for _ in range(2) for event in loop.acknowledged_turn().events]
+    events = [event for _ in range(2) for event in loop.acknowledged_reconcile().events]
     told = [event.message for event in events if event.reason == "SnapshotUnknown" and event.is_warning]
     assert told == ["query delays, source flights: partition t/0: no"]

@@ -30,7 +30,7 @@ def test_samples_find_their_query_and_source() -> None:
         sample("query_batch_duration_seconds_count", 5, query="a"),
         sample("source_pending_records", 9, query="a", source="x"),
         sample("source_pending_records", 0, query="a", source="y"),
-        sample("source_info", 1, query="a", source="y", lane="files"),
+        sample("source_info", 1, query="a", source="y", read_limit="files"),
         sample("source_held_seconds_total", 3, query="a", source="y", reason="Paused"),
         sample("query_active", 0, query="b"),
     )
@@ -39,7 +39,7 @@ def test_samples_find_their_query_and_source() -> None:
     assert (a.active, a.data_batches, a.no_data_batches) == (True, 5, 2)
     assert (a.batch_seconds_sum, a.batch_seconds_count) == (12.5, 5)
     assert a.sources["x"] == SourceMetrics(pending_records=9)
-    assert a.sources["y"] == SourceMetrics(pending_records=0, lane="files", held_seconds={"Paused": 3})
+    assert a.sources["y"] == SourceMetrics(pending_records=0, read_limit="files", held_seconds={"Paused": 3})
     assert found.queries["b"].active is False
 
 

@@ -14,7 +14,7 @@ def running() -> Loop:
     loop.run_until_running()
     loop.world.metrics.reports("delays")
     loop.world.metrics.reports("totals")
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     return loop
 
 
@@ -34,7 +34,7 @@ def test_what_is_not_known_of_a_snapshot_is_told() -> None:
     cause = "partition flights/0 ends with a record of a snapshot, and nothing says that the snapshot is over"
     labels = LABELS | {"source": "flights", "cause": cause}
     loop.world.metrics.values.append((names.SOURCE_SNAPSHOT_PROBLEM.name, labels, 1.0))
-    outcome = loop.acknowledged_turn()
+    outcome = loop.acknowledged_reconcile()
     told = {source.name: source.snapshot_problem for source in delays(loop).sources}
     assert told["flights"] == cause
     assert [event.message for event in outcome.events if event.reason == "SnapshotUnknown"] == [
@@ -49,6 +49,6 @@ def test_why_it_is_not_live_so_is_told() -> None:
         (names.QUERY_REAL_TIME.name, LABELS, 0.0),
         (names.QUERY_REAL_TIME_REFUSED.name, LABELS | {"cause": cause}, 1.0),
     ]
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert delays(loop).real_time is False
     assert delays(loop).real_time_refused == cause

@@ -27,12 +27,12 @@ def reporting(*series: tuple[str, dict[str, str]]) -> SparkApplicationStatus:
     loop.run_until_running()
     loop.world.metrics.reports(query=QUERY, sources={CARS: {"pending_records": 1.0}, TAXIS: {}})
     loop.world.metrics.reports_held(1.0, "Alignment", query=QUERY, source=CARS)
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     loop.world.metrics.reports_held(9.0, "Alignment", query=QUERY, source=CARS)
     loop.world.metrics.values += [
         (name, {"application": "flights", "query": QUERY, **labels}, 1.0) for name, labels in series
     ]
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert loop.memory.status is not None
     return loop.memory.status
 
@@ -41,12 +41,12 @@ def test_the_longest_names_of_a_resource_are_told_in_full() -> None:
     slowest, split = f"{QUERY}/{TAXIS}", f"{TOPIC}/1234"
     status = reporting(
         (names.SOURCE_ALIGNMENT_HELD_BY.name, {"source": CARS, "member": slowest}),
-        (names.SOURCE_ALIGNMENT_HELD_BY_SPLIT.name, {"source": CARS, "split": split}),
+        (names.SOURCE_ALIGNMENT_HELD_BY_PARTITION.name, {"source": CARS, "partition": split}),
         (names.QUERY_WATERMARK_HELD_BY.name, {"source": TAXIS}),
     )
     cars = status.queries[0].sources[0]
     assert cars.alignment is not None
-    assert (cars.alignment.held_by, cars.alignment.held_by_split) == (slowest, split)
+    assert (cars.alignment.held_by, cars.alignment.held_by_partition) == (slowest, split)
     assert status.queries[0].watermark_held_by == TAXIS
     assert status.summary.query == QUERY
 
@@ -55,12 +55,12 @@ def test_the_longest_names_of_a_resource_are_told_in_full() -> None:
     ("name", "labels"),
     [
         (names.SOURCE_ALIGNMENT_HELD_BY.name, {"source": CARS, "member": ENDLESS}),
-        (names.SOURCE_ALIGNMENT_HELD_BY_SPLIT.name, {"source": CARS, "split": ENDLESS}),
+        (names.SOURCE_ALIGNMENT_HELD_BY_PARTITION.name, {"source": CARS, "partition": ENDLESS}),
         (names.QUERY_WATERMARK_HELD_BY.name, {"source": ENDLESS}),
-        (names.SOURCE_INFO.name, {"source": CARS, "lane": ENDLESS}),
+        (names.SOURCE_INFO.name, {"source": CARS, "read_limit": ENDLESS}),
         (names.SOURCE_HELD.name, {"source": TAXIS, "reason": ENDLESS}),
         (names.SOURCE_OUT_OF_REACH.name, {"source": TAXIS, "cause": ENDLESS}),
-        (names.SOURCE_FAR_AHEAD.name, {"source": TAXIS, "split": ENDLESS}),
+        (names.SOURCE_FAR_AHEAD.name, {"source": TAXIS, "partition": ENDLESS}),
     ],
 )
 def test_whatever_a_job_says_there_is_a_status(name: str, labels: dict[str, str]) -> None:

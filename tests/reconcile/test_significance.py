@@ -143,8 +143,8 @@ def on_a_cluster(write_policy: WritePolicy = CLUSTER_WRITE_POLICY) -> Loop:
     loop = Loop(write_policy=write_policy)
     loop.run_until_running()
     measure(loop, lag=2.0, pending=500.0)
-    loop.acknowledged_turn()
-    loop.acknowledged_turn(1000)
+    loop.acknowledged_reconcile()
+    loop.acknowledged_reconcile(1000)
     return loop
 
 
@@ -158,7 +158,7 @@ def test_a_live_query_whose_numbers_jitter_is_written_at_most_six_times_an_hour(
     before = len(loop.world.reports.statuses)
     for _ in range(720):
         measure(loop, lag=chance.uniform(0, 30), pending=chance.uniform(0, 10_000))
-        loop.acknowledged_turn(5)
+        loop.acknowledged_reconcile(5)
     assert len(loop.world.reports.statuses) - before <= 6
 
 
@@ -167,7 +167,7 @@ def test_numbers_that_moved_are_written_but_not_more_often_than_every_half_minut
     before = len(loop.world.reports.statuses)
     for step in range(1, 61):
         measure(loop, lag=2.0, pending=20_000.0 * 2.5**step)
-        loop.acknowledged_turn(1)
+        loop.acknowledged_reconcile(1)
     assert len(loop.world.reports.statuses) - before == 2
 
 
@@ -183,12 +183,12 @@ def test_executors_that_come_one_by_one_are_written_when_all_are_there_and_when_
 
 def test_records_from_the_future_are_written_once_however_many_there_are() -> None:
     loop = on_a_cluster()
-    loop.acknowledged_turn(1)
+    loop.acknowledged_reconcile(1)
     before = len(loop.world.reports.statuses)
     values = {"watermark_lag_seconds": 2.0, "pending_records": 500.0, "processed_records_total": 0.0}
     for batches in (0.0, 0.0, 1.0, 2.0, 9.0):
         loop.world.metrics.reports(sources={"flights": values}, future_batches_total=batches)
-        loop.acknowledged_turn(1)
+        loop.acknowledged_reconcile(1)
     written = loop.world.reports.statuses[before:]
     assert [status.queries[0].future_batches for status in written] == [1]
 
@@ -196,15 +196,15 @@ def test_records_from_the_future_are_written_once_however_many_there_are() -> No
 def has_executors(loop: Loop, running: int) -> None:
     others = [value for value in loop.world.metrics.values if value[0] != names.EXECUTORS.name]
     loop.world.metrics.values = [*others, (names.EXECUTORS.name, {"application": "flights"}, float(running))]
-    loop.acknowledged_turn(1)
+    loop.acknowledged_reconcile(1)
 
 
 def test_a_verdict_is_written_at_once() -> None:
     loop = on_a_cluster()
     before = len(loop.world.reports.statuses)
     measure(loop, lag=2.0, pending=1e9)
-    loop.acknowledged_turn(90)
-    loop.acknowledged_turn(61)
+    loop.acknowledged_reconcile(90)
+    loop.acknowledged_reconcile(61)
     assert len(loop.world.reports.statuses) > before
 
 
@@ -214,11 +214,11 @@ def test_a_dwell_clock_that_ticks_is_saved_now_and_then() -> None:
     before = loop.world.store.saves
     for _ in range(50):
         measure(loop, lag=700.0, pending=0.5)
-        loop.acknowledged_turn(1)
+        loop.acknowledged_reconcile(1)
     assert 2 <= loop.world.store.saves - before <= 3
     loop.restart()
     measure(loop, lag=700.0, pending=0.5)
-    loop.acknowledged_turn(11)
+    loop.acknowledged_reconcile(11)
     assert loop.memory.kept.latches["delays"].latches["flights"]["WatermarkLag"].answer is True
 
 
@@ -227,5 +227,5 @@ def test_on_one_machine_every_tick_is_saved() -> None:
     before = loop.world.store.saves
     for _ in range(10):
         measure(loop, lag=700.0, pending=0.5)
-        loop.acknowledged_turn(1)
+        loop.acknowledged_reconcile(1)
     assert loop.world.store.saves - before == 10

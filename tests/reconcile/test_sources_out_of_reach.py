@@ -14,7 +14,7 @@ def out_of_reach(loop: Loop) -> None:
     loop.world.metrics.reports()
     labels = {"application": "flights", "query": "delays", "source": "flights", "cause": CAUSE}
     loop.world.metrics.values.append((names.SOURCE_OUT_OF_REACH.name, labels, 1.0))
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
 
 
 def told(loop: Loop) -> SourceStatus:
@@ -31,7 +31,7 @@ def test_it_is_written_and_told_once_with_the_cause_and_taken_back_when_it_answe
     events = [event for event in loop.world.reports.events if event.reason == "SourceOutOfReach"]
     assert [(event.message, event.is_warning) for event in events] == [(CAUSE, True)]
     loop.world.metrics.reports(sources={"flights": {"pending_records": 0.0}})
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     assert told(loop).out_of_reach is None
 
 
@@ -39,5 +39,5 @@ def test_sources_that_are_not_heard_of_yet_because_of_it_are_not_taken_for_unkno
     loop = Loop(declared=application(queries=[query(sources=[source(), source(name="returns")])]))
     loop.run_until_running()
     out_of_reach(loop)
-    loop.acknowledged_turn(600)
+    loop.acknowledged_reconcile(600)
     assert "UnknownName" not in loop.world.reports.reasons

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from headgate.api.status import OffsetUnit
-from support.looping import Loop, is_in_lane
+from support.looping import Loop, is_read_by
 
 
 @pytest.mark.parametrize(
-    ("lane", "unit"),
+    ("read_limit", "unit"),
     [
         ("offsets", OffsetUnit.OFFSETS),
         ("rows", OffsetUnit.RECORDS),
@@ -22,13 +22,13 @@ from support.looping import Loop, is_in_lane
     ],
 )
 def test_the_lane_that_the_driver_reports_is_the_unit_of_the_source(
-    lane: str | None, unit: OffsetUnit | None
+    read_limit: str | None, unit: OffsetUnit | None
 ) -> None:
     loop = Loop()
     loop.run_until_running()
-    if lane is not None:
-        is_in_lane(loop, "flights", lane)
-    loop.acknowledged_turn()
+    if read_limit is not None:
+        is_read_by(loop, "flights", read_limit)
+    loop.acknowledged_reconcile()
     assert loop.memory.status is not None
     (of_query,) = loop.memory.status.queries
     assert [(each.name, each.unit) for each in of_query.sources] == [("flights", unit)]

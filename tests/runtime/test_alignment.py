@@ -8,37 +8,47 @@ from headgate_contract import QueryControl
 from headgate_spark.engine.records import RunRecords
 from headgate_spark.kafka.event_times import KafkaEventTimes
 from headgate_spark.planner.alignment import Groups
-from headgate_spark.planner.model import Lane, Source, Trigger
+from headgate_spark.planner.model import ReadLimit, Source, Trigger
 from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.snapshots import SnapshotEnds
 from headgate_spark.planner.state import QueryState
 from headgate_spark.planner.unread import UnreadTimes
 from support.aligned_spark import member
 
-SOURCES = [Source(lane.value, lane) for lane in Lane if lane is not Lane.BYTES]
+SOURCES = [
+    Source(read_limit.value, read_limit) for read_limit in ReadLimit if read_limit is not ReadLimit.BYTES
+]
+
+PROBLEM = "it has no event times; only Kafka sources have them. Take alignment out of it"
 
 
 def never_connected(*_: object) -> object:
     raise AssertionError("no source of Kafka was opened")
 
 
-def test_sources_of_every_lane_without_event_times_are_named_once_each_with_the_remedy() -> None:
+def warnings_of(sources: list[Source]) -> list[tuple[str, list[str], str]]:
+    """What the log says of sources that are all declared as members of a group, at two looks."""
     alignment = RunRecords(
         "delays", Groups(), KafkaEventTimes(never_connected), UnreadTimes(), SnapshotEnds()
     )
-    control = QueryControl(sources={source.name: member(30) for source in SOURCES})
+    control = QueryControl(sources={source.name: member(30) for source in sources})
     alignment.join(control, control.sources, 0.0)
-    planner = QueryPlanner(QueryState("delays", Trigger(), SOURCES, now=0.0, alignment=alignment.part))
+    planner = QueryPlanner(QueryState("delays", Trigger(), sources, now=0.0, alignment=alignment.part))
     with capture_logs() as told:
         for now in (0.0, 1.0):
             planner.control(control, now)
             alignment.warn()
-    assert [(line["query"], line["source"], line["problem"]) for line in told] == [
-        (
-            "delays",
-            lane,
-            f"source {lane} has no event times; only Kafka sources have them. Take alignment out of it",
-        )
-        for lane in ("offsets", "rows", "files", "gate")
-    ]
     assert not alignment.part.has_members
+    return [(line["query"], line["sources"], line["problem"]) for line in told]
+
+
+def test_sources_without_event_times_are_named_once_and_together_whatever_bounds_their_batches() -> None:
+    assert warnings_of(SOURCES) == [("delays", ["offsets", "rows", "files", "gate"], PROBLEM)]
+
+
+def test_of_many_sources_without_event_times_the_first_are_named_and_the_others_counted() -> None:
+    sources = [Source(f"s{number}", ReadLimit.GATE) for number in range(32)]
+
+    assert warnings_of(sources) == [
+        ("delays", [*(f"s{number}" for number in range(10)), "and 22 more"], PROBLEM)
+    ]

@@ -13,7 +13,7 @@ from headgate_contract.held import HeldBy
 from headgate_contract.lag_votes import LagVoter
 from headgate_spark.exporter.collector import MOST_NAMED, DriverCollector, of_member
 from headgate_spark.exporter.server import Exporter
-from headgate_spark.planner.model import AlignmentSnapshot, Lane, QuerySnapshot, SourceSnapshot
+from headgate_spark.planner.model import AlignmentSnapshot, QuerySnapshot, ReadLimit, SourceSnapshot
 from support.engine import MadeUpCheckpoint, a_run
 
 LABELS = ("delays", "flights")
@@ -29,9 +29,9 @@ def test_of_a_member_of_which_nothing_is_known_nothing_is_said():
     assert samples() == []
 
 
-def test_records_that_do_not_count_are_named_by_split_and_offset():
+def test_records_that_do_not_count_are_named_by_partition_and_offset():
     assert samples(unreadable={"f/1": 3}, far_ahead={"f/0": 7}) == [
-        ("headgate_source_event_time_unreadable_splits", LABELS, 1.0),
+        ("headgate_source_event_time_unreadable_partitions", LABELS, 1.0),
         ("headgate_source_event_time_unreadable_offset", (*LABELS, "f/1"), 3.0),
         ("headgate_source_event_time_far_ahead_offset", (*LABELS, "f/0"), 7.0),
     ]
@@ -100,14 +100,14 @@ def known_of_a_source() -> SourceSnapshot:
         floor=10.0,
         drift=20.0,
         held_by="delays/weather",
-        held_by_split="w/0",
+        held_by_partition="w/0",
         out_of_orderness=1.0,
         unreadable={"f/1": 3},
         far_ahead={"f/0": 7},
     )
     return SourceSnapshot(
         name="flights",
-        lane=Lane.OFFSETS,
+        read_limit=ReadLimit.OFFSETS,
         pending_records=5,
         planned_records_total=7,
         processed_records_total=7,
@@ -121,7 +121,7 @@ def known_of_a_source() -> SourceSnapshot:
         alignment=alignment,
         backlog_votes=tuple(LagVoter),
         unread_since=10.0,
-        unread_split="f/0",
+        unread_partition="f/0",
         snapshot_problem="partition f/0: the record at offset 3 does not tell",
         is_all_read=False,
     )

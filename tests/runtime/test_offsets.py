@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headgate_spark.engine.open_source import OpenSource
 from headgate_spark.engine.sources import Descriptor, RecordCounts
-from headgate_spark.planner.model import Lane, Source
+from headgate_spark.planner.model import ReadLimit, Source
 from support.engine import described
 
 keys = st.text(st.characters(blacklist_characters="/"), min_size=1, max_size=6)
@@ -51,7 +51,7 @@ def test_what_does_not_count_records_is_refused(offset):
 
 def test_an_offset_that_was_counted_last_is_not_counted_again():
     descriptor = Descriptor.parse(described(1, topic="orders", query="copy"))
-    opened = OpenSource(descriptor, Source("orders", Lane.OFFSETS))
+    opened = OpenSource(descriptor, Source("orders", ReadLimit.OFFSETS))
     text, other = '{"orders":{"0":17}}', '{"orders":{"0":18}}'
     assert opened.position(text) is opened.position(text)
     assert [opened.position(each) for each in (other, text)] == [{"orders/0": 18}, {"orders/0": 17}]

@@ -157,12 +157,13 @@ def test_why_it_cannot_be_started_is_said_in_its_own_words() -> None:
         planner.start()
 
 
-def test_one_that_ends_before_it_has_said_anything_is_told_by_its_code(
+def test_one_that_ends_before_it_has_read_or_said_anything_is_told_by_its_code(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "COMMAND", (sys.executable, "-c", "raise SystemExit(9)"))
+    more_than_a_pipe_holds = {"spark.headgate.any": "x" * 1_000_000}
     with pytest.raises(PlannerError, match="has ended with 9"):
-        PlannerProcess("flights", {}).start()
+        PlannerProcess("flights", more_than_a_pipe_holds).start()
 
 
 def is_gone(pid: int) -> bool:

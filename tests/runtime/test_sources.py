@@ -5,7 +5,7 @@ import json
 import pytest
 
 from headgate_spark.engine.sources import Descriptor
-from headgate_spark.planner.model import Lane
+from headgate_spark.planner.model import ReadLimit
 
 ICEBERG_STREAM = "org.apache.iceberg.spark.source.SparkMicroBatchStream"
 THREAD = "stream execution thread for delays [id = 11-22, runId = 33-44]"
@@ -37,25 +37,27 @@ def test_another_thread_is_refused():
         described(thread="main")
 
 
-LANES = (
-    ("kafka", {"format": "kafka"}, Lane.OFFSETS),
-    ("replay", {"format": "replay"}, Lane.OFFSETS),
+READ_LIMITS = (
+    ("kafka", {"format": "kafka"}, ReadLimit.OFFSETS),
+    ("replay", {"format": "replay"}, ReadLimit.OFFSETS),
     ("a source that says its offsets count records", {"format": "own", "options": {"headgate.offsets": "records"}},
-     Lane.OFFSETS),
-    ("a source limited in rows", {"format": "own", "defaultLimit": "rows"}, Lane.ROWS),
-    ("a source without limits", {"format": "own", "defaultLimit": None}, Lane.GATE),
-    ("a source limited in bytes", {"format": "own", "defaultLimit": "bytes"}, Lane.GATE),
-    ("a source that does not look at limits", {"format": "rate-micro-batch", "defaultLimit": "rows"}, Lane.GATE),
-    ("an Iceberg table", {"format": "lake.orders", "class": ICEBERG_STREAM, "defaultLimit": "rows"}, Lane.FILES),
-    ("Delta", {"format": "delta", "api": "v1", "defaultLimit": "files"}, Lane.FILES),
-    ("files", {"format": "parquet", "api": "v1", "defaultLimit": "all"}, Lane.FILES),
-    ("an old source", {"format": "socket", "api": "v1", "defaultLimit": None}, Lane.GATE),
+     ReadLimit.OFFSETS),
+    ("a source limited in rows", {"format": "own", "defaultLimit": "rows"}, ReadLimit.ROWS),
+    ("a source without limits", {"format": "own", "defaultLimit": None}, ReadLimit.GATE),
+    ("a source limited in bytes", {"format": "own", "defaultLimit": "bytes"}, ReadLimit.GATE),
+    ("a source that does not look at limits", {"format": "rate-micro-batch", "defaultLimit": "rows"}, ReadLimit.GATE),
+    ("an Iceberg table", {"format": "lake.orders", "class": ICEBERG_STREAM, "defaultLimit": "rows"}, ReadLimit.FILES),
+    ("Delta", {"format": "delta", "api": "v1", "defaultLimit": "files"}, ReadLimit.FILES),
+    ("files", {"format": "parquet", "api": "v1", "defaultLimit": "all"}, ReadLimit.FILES),
+    ("an old source", {"format": "socket", "api": "v1", "defaultLimit": None}, ReadLimit.GATE),
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("members", "lane"), [row[1:] for row in LANES], ids=[row[0] for row in LANES])
-def test_the_lane_follows_from_the_source(members, lane):
-    assert described(**members).lane is lane
+@pytest.mark.parametrize(
+    ("members", "read_limit"), [row[1:] for row in READ_LIMITS], ids=[row[0] for row in READ_LIMITS]
+)
+def test_the_read_limit_follows_from_the_source(members, read_limit):
+    assert described(**members).read_limit is read_limit
 
 
 NAMES = (

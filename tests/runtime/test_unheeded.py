@@ -52,7 +52,7 @@ CUT = RateControl(records_per_checkpoint=5)
         ),
         (
             QueryControl(batch=BatchControl(initial_records=5, max_records=5)),
-            ["batch.maxRecords does not bound ticks, which is read whole or not at all (lane gate)"],
+            ["batch.maxRecords does not bound ticks, which is read whole or not at all (read limit: gate)"],
         ),
         (QueryControl(sources={"elsewhere": SourceControl(publish_group="positions")}), []),
     ],

@@ -14,7 +14,7 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
-from headgate_spark.planner.model import Lane
+from headgate_spark.planner.model import ReadLimit
 from support.governed import await_rows, driver_in
 from support.python_sources import (
     limited_with_default,
@@ -80,7 +80,7 @@ def test_the_limit_that_an_author_has_named_holds_in_a_backlog_unless_the_docume
         driver.control(QueryControl(backlog=True, batch=batch))
         with driver.running(frame, tmp_path) as query:
             assert set(await_rows(query, 100)) == {20}
-            assert driver.source(source.name()).lane is Lane.ROWS
+            assert driver.source(source.name()).read_limit is ReadLimit.ROWS
             larger = SourceControl(rate_limit_during_backlog=RateControl(records_per_checkpoint=1_500))
             driver.control(QueryControl(backlog=True, batch=batch, sources={source.name(): larger}))
             sizes = await_rows(query, 10_000)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
 from headgate_contract.held import HeldBy
-from headgate_spark.planner.model import Lane
+from headgate_spark.planner.model import ReadLimit
 from support.driver import recording
 from support.governed import Driver, await_rows, driver_in
 from support.python_sources import (
@@ -61,27 +61,28 @@ class Row:
     title: str
     frame: Callable[[SparkSession, Path], DataFrame]
     name: str
-    lane: Lane
+    read_limit: ReadLimit
     sizes: tuple[int, ...]
     """Of the first batches; empty where a source has whatever has come up meanwhile."""
 
 
 TABLE = (
-    Row("files: one to learn from, then whole ones", files("parquet"), "history", Lane.FILES, (100, 200, 200)),
-    Row("files of another format", files("json"), "history", Lane.FILES, (100, 200, 200)),
-    Row("replay: to the row", replayed, "history", Lane.OFFSETS, (250, 250, 250, 50)),
+    Row("files: one to learn from, then whole ones", files("parquet"), "history", ReadLimit.FILES, (100, 200, 200)),
+    Row("files of another format", files("json"), "history", ReadLimit.FILES, (100, 200, 200)),
+    Row("replay: to the row", replayed, "history", ReadLimit.OFFSETS, (250, 250, 250, 50)),
     Row("rate-micro-batch: its own size", generated("rate-micro-batch", rowsPerBatch=400), "rate-micro-batch",
-        Lane.GATE, (400, 400)),
-    Row("rate: all that has come up", generated("rate", rowsPerSecond=1000), "rate", Lane.GATE, ()),
-    Row("Python, limited in rows: to the row", python(limited_with_default), "limited_true", Lane.ROWS,
+        ReadLimit.GATE, (400, 400)),
+    Row("rate: all that has come up", generated("rate", rowsPerSecond=1000), "rate", ReadLimit.GATE, ()),
+    Row("Python, limited in rows: to the row", python(limited_with_default), "limited_true", ReadLimit.ROWS,
         (250, 250, 250, 250)),
-    Row("Python, limited in files: as files", python(limited_in_files), "limited_in_files", Lane.FILES,
+    Row("Python, limited in files: as files", python(limited_in_files), "limited_in_files", ReadLimit.FILES,
         (100, 200, 200, 200, 200, 100)),
-    Row("Python, reads all by default: all", python(limited_without_default), "limited_false", Lane.GATE, (1000,)),
-    Row("Python, limited in bytes: its own limit", python(limited_in_bytes), "limited_in_bytes", Lane.GATE,
+    Row("Python, reads all by default: all", python(limited_without_default), "limited_false", ReadLimit.GATE,
+        (1000,)),
+    Row("Python, limited in bytes: its own limit", python(limited_in_bytes), "limited_in_bytes", ReadLimit.GATE,
         (400, 400, 200)),
-    Row("Python, without admission control: all", python(unlimited_reader), "unlimited", Lane.GATE, (1000,)),
-    Row("Python, simple reader: what it returns", python(simple_reader), "simple", Lane.GATE, (400, 400, 200)),
+    Row("Python, without admission control: all", python(unlimited_reader), "unlimited", ReadLimit.GATE, (1000,)),
+    Row("Python, simple reader: what it returns", python(simple_reader), "simple", ReadLimit.GATE, (400, 400, 200)),
 )  # fmt: skip
 
 
@@ -104,7 +105,7 @@ def test_a_source_is_held_capped_and_paused_as_its_row_says(
     driver.control(asked(row.name, paused=True))
     with driver.running(frame, checkpoint) as query:
         wait_until(lambda: driver.source(row.name).held_by is HeldBy.PAUSED, "the pause")
-        assert driver.source(row.name).lane is row.lane
+        assert driver.source(row.name).read_limit is row.read_limit
         assert committed_batches(checkpoint) == []
         driver.control(asked(row.name, rate_limit=RateControl(records_per_checkpoint=CAP)))
         sizes = await_rows(query, sum(row.sizes) or 1)

@@ -91,5 +91,7 @@ def _run(started: AbstractContextManager[Driver], sources: int, *, stop: bool) -
             running.signal(signal.SIGTERM)
         ended, log = running.wait(), running.log
     assert ended == (ExitCode.UNFINISHED if stop else 0), f"it ended with {ended}:\n{log[-4000:]}"
-    assert log.count("lane=offsets") == sources, f"not every topic was governed by offsets:\n{log[-4000:]}"
+    assert log.count("read_limit=offsets") == sources, (
+        f"not every topic was governed by offsets:\n{log[-4000:]}"
+    )
     assert "planner call failed" not in log, log[-4000:]

@@ -46,7 +46,7 @@ class DriverPage:
     ) -> None:
         """Say how a source stands, with what belongs to that."""
         labels = {"query": query, "source": source}
-        self.set(names.SOURCE_INFO, 1, **labels, lane="offsets")
+        self.set(names.SOURCE_INFO, 1, **labels, read_limit="offsets")
         self.set(names.SOURCE_WATERMARK_LAG, lag, **labels)
         self.set(names.SOURCE_PENDING, pending, **labels)
         self.set(names.SOURCE_PHASE, phase, **labels)

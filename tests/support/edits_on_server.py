@@ -101,7 +101,7 @@ def settle(o: OnServer) -> None:
     calm, before = 0, None
     for _ in range(TURNS):
         o.skew += SECONDS
-        o.turns(1)
+        o.reconciles(1)
         for pod in o.pods():
             name, metadata = pod["metadata"]["name"], pod["metadata"]
             if "deletionTimestamp" in metadata:

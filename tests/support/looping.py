@@ -1,4 +1,4 @@
-"""A loop over fake ports that a test turns by hand, and resources to turn it with."""
+"""A loop over fake ports that a test drives by hand, and resources to drive it with."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def source(**members: Any) -> dict[str, Any]:
 
 
 class Loop:
-    """Turns the loop, a second a turn. `restart` forgets everything that is not in the store."""
+    """Reconciles, a second each time. `restart` forgets everything that is not in the store."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Loop:
         """A person changes the resource, which is counted."""
         self.application = application((self.application.metadata.generation or 0) + 1, **spec)
 
-    def turn(self, seconds: float = 1.0) -> Outcome:
+    def reconcile(self, seconds: float = 1.0) -> Outcome:
         self.now += seconds
         outcome = reconcile(self.application, self.world.ports, self.memory, self.now, jitter=0.5)
         self.memory = outcome.memory
@@ -78,14 +78,14 @@ class Loop:
 
     def run_until_running(self) -> Outcome:
         """Start the driver and let it report; it acknowledges whatever is published."""
-        self.turn()
+        self.reconcile()
         self.world.drivers.becomes_ready()
-        return self.acknowledged_turn()
+        return self.acknowledged_reconcile()
 
-    def acknowledged_turn(self, seconds: float = 1.0) -> Outcome:
+    def acknowledged_reconcile(self, seconds: float = 1.0) -> Outcome:
         if (published := self.world.controls.published()) is not None:
             self.world.metrics.acknowledges(published.generation)
-        return self.turn(seconds)
+        return self.reconcile(seconds)
 
 
 def says(
@@ -96,6 +96,6 @@ def says(
     loop.world.metrics.values.append((metric.name, labels, value))
 
 
-def is_in_lane(loop: Loop, source: str, lane: str) -> None:
-    """The driver reports the lane of a source of the query `delays`."""
-    says(loop, names.SOURCE_INFO, source, lane=lane)
+def is_read_by(loop: Loop, source: str, read_limit: str) -> None:
+    """The driver reports the read limit of a source of the query `delays`."""
+    says(loop, names.SOURCE_INFO, source, read_limit=read_limit)

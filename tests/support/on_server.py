@@ -1,4 +1,4 @@
-"""A controller on a real API server, turned by hand: a test plays the person, the kubelet and the clock."""
+"""A controller on a real API server, driven by hand: a test plays the person, the kubelet and the clock."""
 
 from __future__ import annotations
 
@@ -79,25 +79,25 @@ class OnServer:
 
     # The operator
 
-    def turn(self, name: str = "flights") -> None:
-        """Hear of everything, and turn the loop once."""
+    def reconcile(self, name: str = "flights") -> None:
+        """Hear of everything, and reconcile once."""
         self.hear()
-        self.turn_only(name)
+        self.reconcile_only(name)
 
     def hear(self) -> None:
         """Hear of everything that there is now."""
         self._run(self._listing.tell())
 
-    def turn_only(self, name: str = "flights") -> None:
-        """Turn the loop once, on what was heard last."""
+    def reconcile_only(self, name: str = "flights") -> None:
+        """Reconcile once, on what was heard last."""
         self._run(self.controller.reconcile(Key(self.namespace, name)))
 
-    def turns(self, count: int = 3, name: str = "flights") -> list[str]:
-        """Turn it several times; returns what the turns that failed said."""
+    def reconciles(self, count: int = 3, name: str = "flights") -> list[str]:
+        """Reconcile several times; returns what those that failed said."""
         failures = []
         for _ in range(count):
             try:
-                self.turn(name)
+                self.reconcile(name)
             except TransientError as error:
                 failures.append(str(error))
         return failures
@@ -105,10 +105,10 @@ class OnServer:
     def run(self, name: str = "flights", **spec: Any) -> None:
         """Apply an application, and bring it to its running."""
         self.apply(name, **spec)
-        self.turns(2, name)
+        self.reconciles(2, name)
         self.runs(f"{name}-driver-1")
         self.fake.metrics(Key(self.namespace, name)).acknowledges(1)
-        self.turns(2, name)
+        self.reconciles(2, name)
 
     # The kubelet
 

@@ -1,4 +1,4 @@
-"""A controller on a cluster in memory, turned by hand."""
+"""A controller on a cluster in memory, driven by hand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.fakes import FakeMetrics
 from support.looping import query
 
 KEY = Key("team", "flights")
-TURNS_AT_MOST = 20
+RECONCILES_AT_MOST = 20
 OPTIONS = Options(drivers=DriverDefaults(image="example/spark:4.3.0", service_account="default"))
 
 
@@ -49,7 +49,7 @@ class FakeMeasurements:
         self.watched: dict[Key, SparkApplication] = {}
         self.of: dict[Key, FakeMetrics] = {}
         self.clock_at: float | None = None
-        """As the last turn has told."""
+        """As the last reconcile has told."""
         self.looked_at: float | None = None
         """The last look that has found nothing new."""
 
@@ -79,7 +79,7 @@ class Operation:
         self.measurements = FakeMeasurements()
         self.options = options
         self.refused: list[Key] = []
-        """Told of by turns that could not act on their resource."""
+        """Told of by reconciles that could not act on their resource."""
         self.restart()
 
     def restart(self) -> None:
@@ -94,7 +94,7 @@ class Operation:
         )
         self.heard = len(self.cluster.events)
         self.due: dict[Key, float] = {}
-        """When each application is to be looked at again, by what was heard and by the turn before."""
+        """When each application is to be looked at again, by what was heard and by the reconcile before."""
         for pod in self.cluster.pods():
             self._wake(self.controller.pod_seen(pod))
         for application in asyncio.run(self.cluster.list(APPLICATIONS)):
@@ -104,14 +104,14 @@ class Operation:
         """A person applies the resource."""
         self.cluster.declare(manifest(name, **spec))
 
-    def turn(self, key: Key = KEY, *, seconds: float = 1.0) -> float | None:
-        """Deliver what watches have, and turn the loop once."""
+    def reconcile(self, key: Key = KEY, *, seconds: float = 1.0) -> float | None:
+        """Deliver what watches have, and reconcile once."""
         self.cluster.now += seconds
         self.deliver()
-        return self.turn_only(key)
+        return self.reconcile_only(key)
 
-    def turn_only(self, key: Key = KEY) -> float | None:
-        """Turn the loop once, on what was delivered so far."""
+    def reconcile_only(self, key: Key = KEY) -> float | None:
+        """Reconcile once, on what was delivered so far."""
         self.due[key] = self.cluster.now  # should it fail
         again = asyncio.run(self.controller.reconcile(key))
         if again is None:
@@ -120,21 +120,21 @@ class Operation:
             self.due[key] = again
         return again
 
-    def turns_that_are_due(self, key: Key = KEY) -> None:
-        """Do what the queue would: deliver what watches have, and turn the loop as often as somebody asks for it."""
-        for _ in range(TURNS_AT_MOST):
+    def reconcile_what_is_due(self, key: Key = KEY) -> None:
+        """Do what the queue would: deliver what watches have, and reconcile as often as somebody asks for it."""
+        for _ in range(RECONCILES_AT_MOST):
             self.deliver()
             if self.due.get(key, math.inf) > self.cluster.now:
                 return
             with suppress(TransientError):
-                self.turn_only(key)
-        raise AssertionError("it turns without an end")
+                self.reconcile_only(key)
+        raise AssertionError("it reconciles without an end")
 
-    def turns(self, count: int = 4, key: Key = KEY) -> None:
-        """Turn the loop until whatever was going on has come through; turns that fail are made again."""
+    def reconciles(self, count: int = 4, key: Key = KEY) -> None:
+        """Reconcile until whatever was going on has come through; those that fail are made again."""
         for _ in range(count):
             try:
-                self.turn(key)
+                self.reconcile(key)
             except TransientError as error:
                 self.failed = error
 
@@ -157,10 +157,10 @@ class Operation:
     def run(self, **spec: Any) -> None:
         """Declare the application and bring it to its running."""
         self.declare(**spec)
-        self.turns(2)
+        self.reconciles(2)
         self.cluster.pod_runs(self.pod["metadata"]["name"])
         self.acknowledge()
-        self.turns(2)
+        self.reconciles(2)
 
     def acknowledge(self, key: Key = KEY) -> None:
         """The driver reports the generation of the document that it has."""

@@ -18,5 +18,5 @@ def reported(values: Iterable[Value], at: float, attempt: int | None = None) -> 
         row = BY_SAMPLE[name]
         if row.can_be(value):
             query, source = labels.get("query", ""), labels.get("source", "")
-            row.take(driver, query, source, labels.get(row.label, ""), value)
+            row.take(driver, query, source, row.detail(labels.get), value)
     return driver

@@ -27,9 +27,9 @@ from headgate_spark.planner.model import (
     GoLive,
     Hold,
     HybridMemory,
-    Lane,
     Position,
     QuerySnapshot,
+    ReadLimit,
     Source,
     Survey,
     TakeAll,
@@ -65,7 +65,7 @@ class Stream:
     name: str
     latest: dict[str, int]
     start: dict[str, int] = field(default_factory=dict)
-    lane: Lane = Lane.OFFSETS
+    read_limit: ReadLimit = ReadLimit.OFFSETS
     reachable: bool = True
     """False: its latest position cannot be told."""
     opened: bool = False
@@ -122,7 +122,7 @@ class Uncounted:
     """A source whose offsets say nothing: it has `files`, each with so many records."""
 
     name: str
-    lane: Lane
+    read_limit: ReadLimit
     files: list[int] = field(default_factory=list)
     position: None = None
     size: Callable[[int], int] | None = None
@@ -146,7 +146,7 @@ class Uncounted:
             assert self.size is not None, "nothing is known of their size"
             upto = accumulate(map(self.size, self.files))
             return self._read_files(max(1, sum(size <= answer.count for size in upto)))
-        if self.lane is Lane.FILES:
+        if self.read_limit is ReadLimit.FILES:
             return self._read_files(answer.count)
         left = max(0, self.pending - answer.count)
         count = self.pending - left
@@ -258,7 +258,7 @@ class ScriptedSpark:
             QueryState(
                 "delays",
                 self.trigger,
-                [Source(s.name, s.lane) for s in sources],
+                [Source(s.name, s.read_limit) for s in sources],
                 now=now,
                 hybrid=memory,
                 resumed=resumed,

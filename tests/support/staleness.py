@@ -169,7 +169,7 @@ class Life:
                 self.operator.deliver()
             for _ in range(3):
                 with suppress(TransientError):
-                    self.operator.turn_only()
+                    self.operator.reconcile_only()
                 self._one_driver()
                 self._disturb()
                 if self._until is None:

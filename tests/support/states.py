@@ -23,7 +23,7 @@ def _running() -> Loop:
     loop = Loop()
     loop.run_until_running()
     loop.world.metrics.reports(interval_seconds=5.0, sources=_lag(2.0, pending=120.0))
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
     return loop
 
 
@@ -33,8 +33,8 @@ def _lag(seconds: float, *, pending: float) -> dict[str, dict[str, float]]:
 
 def _starting() -> Loop:
     loop = Loop()
-    loop.turn()
-    loop.turn()
+    loop.reconcile()
+    loop.reconcile()
     return loop
 
 
@@ -46,15 +46,15 @@ def _in_backlog() -> Loop:
         throughput_records_per_second=50_000.0,
         sources=_lag(3600.0, pending=4_000_000.0),
     )
-    loop.acknowledged_turn()
-    loop.acknowledged_turn()
+    loop.acknowledged_reconcile()
+    loop.acknowledged_reconcile()
     return loop
 
 
 def _change_pending() -> Loop:
     loop = _running()
     loop.declare(queries=[query(checkpoint={"interval": "7s"})])
-    loop.turn()
+    loop.reconcile()
     return loop
 
 
@@ -62,51 +62,51 @@ def _verdict_pending() -> Loop:
     loop = Loop()
     loop.run_until_running()
     loop.world.metrics.reports(interval_seconds=5.0, sources=_lag(3600.0, pending=4_000_000.0))
-    loop.turn()
+    loop.reconcile()
     return loop
 
 
 def _not_scraped_yet() -> Loop:
     loop = Loop()
-    loop.turn()
+    loop.reconcile()
     loop.world.metrics.outage = Outage(OutageReason.NO_SERIES, "Prometheus has no series of the pod")
     loop.world.drivers.becomes_ready()
-    loop.turn()
+    loop.reconcile()
     return loop
 
 
 def _metrics_gone() -> Loop:
     loop = _running()
     loop.world.metrics.hangs()
-    loop.turn(120)
+    loop.reconcile(120)
     return loop
 
 
 def _stopping() -> Loop:
     loop = _running()
     loop.declare(suspend=True)
-    loop.turn()
+    loop.reconcile()
     return loop
 
 
 def _suspended() -> Loop:
     loop = _stopping()
     loop.world.drivers.ends(0, at=loop.now)
-    loop.turn()
+    loop.reconcile()
     return loop
 
 
 def _backing_off() -> Loop:
     loop = _running()
     loop.world.drivers.ends(1, at=loop.now)
-    loop.turn()
+    loop.reconcile()
     return loop
 
 
 def _completed() -> Loop:
     loop = _running()
     loop.world.drivers.ends(0, at=loop.now)
-    loop.turn()
+    loop.reconcile()
     return loop
 
 
@@ -114,36 +114,36 @@ def _failed() -> Loop:
     loop = Loop(declared=application(restart={"maxRetries": 0}))
     loop.run_until_running()
     loop.world.drivers.ends(1, at=loop.now)
-    loop.turn()
+    loop.reconcile()
     return loop
 
 
 def _checkpoint_in_use() -> Loop:
     loop = _running()
     loop.world.drivers.ends(75, at=loop.now)
-    loop.turn()
-    loop.turn(PATIENCE_SECONDS)
+    loop.reconcile()
+    loop.reconcile(PATIENCE_SECONDS)
     loop.world.drivers.ends(75, at=loop.now)
-    loop.turn()
+    loop.reconcile()
     return loop
 
 
 def _batch_too_large() -> Loop:
     loop = _running()
     loop.world.drivers.ends(76, at=loop.now)
-    loop.turn()
+    loop.reconcile()
     return loop
 
 
 def _image_missing() -> Loop:
     loop = Loop()
-    loop.turn()
+    loop.reconcile()
     message = "the driver's container does not start (ImagePullBackOff); correct spec.image"
     driver = loop.world.drivers.driver
     assert driver is not None
     obstacle = Obstacle(reason=StepReason.IMAGE_PULL_FAILED, message=message, since=loop.now)
     loop.world.drivers.driver = replace(driver, obstacle=obstacle)
-    loop.turn(PATIENCE_SECONDS + 1)
+    loop.reconcile(PATIENCE_SECONDS + 1)
     return loop
 
 

@@ -1,7 +1,7 @@
 """Two clusters in lockstep: in one there is nobody but Alice, in the other there is Mallory too.
 
 Alice's life is the same in both. Whatever Mallory declares, pretends and breaks in his namespace, her status, pods,
-documents, Events and the times of her turns are those of the cluster without him, after each step.
+documents, Events and the times of her reconciles are those of the cluster without him, after each step.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ class World:
             for key in sorted(self.operator.due):
                 if self.operator.due[key] <= self.cluster.now:
                     with suppress(TransientError):
-                        self.operator.turn_only(key)
+                        self.operator.reconcile_only(key)
 
     def hers(self) -> Mapping[str, Any]:
-        """Return all that Alice can see, and when her next turn is."""
+        """Return all that Alice can see, and when her next reconcile is."""
         mine = [
             manifest
             for (plural, namespace, _), manifest in sorted(self.cluster.objects.items())

@@ -119,7 +119,7 @@ class Edited:
         raise LawError(f"L6: it does not come to rest: {self.cluster.calls[-12:]}")
 
     def _act(self) -> None:
-        self.operator.turns_that_are_due()
+        self.operator.reconcile_what_is_due()
         for pod in self.cluster.pods():
             name, metadata = pod["metadata"]["name"], pod["metadata"]
             if "deletionTimestamp" in metadata:

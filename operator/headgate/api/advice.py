@@ -84,7 +84,7 @@ def _group_has_one_member(application: SparkApplication) -> Advice:
     for group, members in _groups(application):
         if len(members) == 1:
             yield (
-                f"group {group} has no other source in the resource: only the splits of this one are kept together",
+                f"group {group} has no other source here: only the partitions of this one are kept together",
                 (*members[0][0], "alignment", "group"),
             )
 

@@ -132,8 +132,8 @@ class AlignmentStatus(StatusModel):
     held_by: Text | None = None
     """The slowest member, as `query/source`, where this one waits for it."""
 
-    held_by_split: Text | None = None
-    """Which of its splits is the slowest; of Kafka, `topic/partition`."""
+    held_by_partition: Text | None = None
+    """Which of its partitions is the slowest; of Kafka, `topic/partition`."""
 
 
 class SourceStatus(StatusModel):
@@ -151,8 +151,8 @@ class SourceStatus(StatusModel):
     watermark_lag: Duration | None = None
     """How far its watermark is behind the clock."""
 
-    watermark_held_by_split: Text | None = None
-    """Which of its splits has the oldest unread record; of Kafka, `topic/partition`. Left out where nothing is
+    watermark_held_by_partition: Text | None = None
+    """Which of its partitions has the oldest unread record; of Kafka, `topic/partition`. Left out where nothing is
     unread, or nobody looks."""
 
     snapshot_problem: Text | None = None

@@ -78,7 +78,7 @@ def print_differences(found: Sequence[Difference], *, as_json: bool) -> None:
 
 def _as_json(difference: Difference) -> dict[str, Any]:
     def named(members: list[tuple[str, Any]]) -> dict[str, Any]:
-        return {"lane" if name == "update_mode" else name: value for name, value in members}
+        return {"updateMode" if name == "update_mode" else name: value for name, value in members}
 
     return asdict(difference, dict_factory=named)
 

@@ -49,7 +49,7 @@ NO_EVENT_TIME_IN: Final[Mapping[str, str]] = {
     "none": "nothing governs its batches",
     "offsets": "it has no event times; only Kafka sources have them",
 }
-"""Why a source takes no part, by the lane in which it is planned."""
+"""Why a source takes no part, by the read limit with which it is planned."""
 _ONLY_KAFKA: Final = "take alignment out of it, or read it from Kafka"
 _BY_TIMESTAMP: Final = (
     "the driver's log says why; correct eventTime, have the job register a decoder, or leave out eventTime.column to "
@@ -78,9 +78,9 @@ class Member:
 
     @property
     def slowest(self) -> str | None:
-        """What its group waits for, as people write it: a member, and which of its splits."""
-        member, split = self.reported.alignment_held_by, self.reported.alignment_held_by_split
-        return member if member is None or split is None else f"{member} (split {split})"
+        """What its group waits for, as people write it: a member, and which of its partitions."""
+        member, partition = self.reported.alignment_held_by, self.reported.alignment_held_by_partition
+        return member if member is None or partition is None else f"{member} (partition {partition})"
 
     @property
     def stands(self) -> bool:
@@ -94,8 +94,8 @@ class Member:
 
     @property
     def takes_part(self) -> bool:
-        """Whether the driver asks for its event times: it then reports how many splits have none, if only 0."""
-        return self.stands or self.reported.unreadable_splits is not None
+        """Whether the driver asks for its event times: it then reports how many partitions have none, if only 0."""
+        return self.stands or self.reported.unreadable_partitions is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,10 +162,10 @@ def _is_left_out(member: Member, of_query: Sequence[Member], planned: Collection
 
     What ends with a file or a row never takes part, so that this is known before.
     """
-    if member.takes_part or member.reported.lane is None:
+    if member.takes_part or member.reported.read_limit is None:
         return False
     has_been_asked = member.name in planned or any(other.stands for other in of_query)
-    return member.reported.lane != "offsets" or has_been_asked
+    return member.reported.read_limit != "offsets" or has_been_asked
 
 
 def alignment_statuses(found: tuple[Group, ...]) -> Mapping[SourceId, AlignmentStatus]:
@@ -184,7 +184,7 @@ def _status(group: Group, member: Member) -> AlignmentStatus:
         limit=None if reported.alignment_limit is None else moment(reported.alignment_limit),
         drift=measured(reported.alignment_drift_seconds),
         held_by=reported.alignment_held_by if waits else None,
-        held_by_split=reported.alignment_held_by_split if waits else None,
+        held_by_partition=reported.alignment_held_by_partition if waits else None,
     )
 
 
@@ -209,13 +209,14 @@ def _cannot_join(group: Group) -> Iterator[str]:
         if (column := member.source.event_time.column) is not None:
             why, remedy = f"the driver cannot read its event time, {_place(member, column)}", _BY_TIMESTAMP
         else:
-            why, remedy = NO_EVENT_TIME_IN.get(member.reported.lane or "", "its lane is unknown"), _ONLY_KAFKA
+            why = NO_EVENT_TIME_IN.get(member.reported.read_limit or "", "its read limit is unknown")
+            remedy = _ONLY_KAFKA
         others = len(group.members) > len(group.strangers)
         yield f"source {member.name} cannot join group {group.name}: {why}; {remedy}" + (
             ". The others of the group are aligned without it" if others else ""
         )
     for member in group.members:
-        if splits := member.reported.unreadable_splits:
+        if count := member.reported.unreadable_partitions:
             column = member.source.event_time.column
             lack = (
                 f"no record of theirs has a timestamp; {_GIVE_TIMESTAMPS}, or take alignment out of it"
@@ -224,13 +225,13 @@ def _cannot_join(group: Group) -> Iterator[str]:
                 f"{_BY_TIMESTAMP}"
             )
             yield (
-                f"{splits:.0f} of the partitions of source {member.name}{_named(member.reported.unreadable)} cannot "
+                f"{count:.0f} of the partitions of source {member.name}{_named(member.reported.unreadable)} cannot "
                 f"join group {group.name}: {lack}. The others of the group are aligned without them"
             )
 
 
 def _named(records: Mapping[str, float]) -> str:
-    told = ", ".join(f"{split} at offset {offset:.0f}" for split, offset in sorted(records.items()))
+    told = ", ".join(f"{partition} at offset {offset:.0f}" for partition, offset in sorted(records.items()))
     return f" ({told})" if told else ""
 
 

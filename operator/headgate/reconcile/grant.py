@@ -51,7 +51,7 @@ def grant_reason(query: Query, reported: QueryMetrics) -> str | None:
 
 
 def _unknown(reported: QueryMetrics) -> str | None:
-    is_read_whole = any(source.lane == "gate" and not source.paused for source in reported.sources.values())
+    is_read_whole = any(one.read_limit == "gate" and not one.paused for one in reported.sources.values())
     return "unknown: a source that cannot be cut is read whole" if is_read_whole else None
 
 

@@ -49,9 +49,12 @@ class Row:
     asked: Column | Asked
     label: str
     """Whose text `put` gets; empty: of none."""
-
     lowest: float
     """What it may be at least."""
+
+    def detail(self, label: Callable[[str], str | None]) -> str:
+        """Return the text for `put`, of the label by its name now or before; empty where there is none."""
+        return label(self.label) or label(metrics.RENAMED.get(self.label, "")) or ""
 
     def can_be(self, value: float) -> bool:
         """Return whether it can have this value.
@@ -176,7 +179,7 @@ def _row(
 
 
 _PAGE = Asked.NEVER
-ROWS: Final[tuple[Row, ...]] = (
+_ROWS = (
     _row(metrics.CONTROL_GENERATION, "control_generation", whole, Column.DRIVERS),
     _row(metrics.DRIVER_STOPPING, "stopping", flag),
     _row(metrics.SPARK_INFO, "spark_version", text),
@@ -215,14 +218,14 @@ ROWS: Final[tuple[Row, ...]] = (
     _row(metrics.QUERY_BATCHES, "data_batches", lambda _: _batches),
     _row(metrics.QUERY_BATCH_DURATION, "batch_seconds", asked=_PAGE),
     # A source of a query
-    _row(metrics.SOURCE_INFO, "lane", text),
+    _row(metrics.SOURCE_INFO, "read_limit", text),
     _row(metrics.SOURCE_OUT_OF_REACH, "out_of_reach", sentence, Column.EXCEPTIONS),
     _row(metrics.SOURCE_PENDING, "pending_records", furthest_behind, Column.PENDING),
     _row(metrics.SOURCE_PLANNED, "planned_records"),
     _row(metrics.SOURCE_PROCESSED, "processed_records", asked=_PAGE),
     _row(metrics.SOURCE_WATERMARK, "watermark", asked=_PAGE),
     _row(metrics.SOURCE_WATERMARK_LAG, "watermark_lag_seconds", furthest_behind, Column.LAGS),
-    _row(metrics.SOURCE_WATERMARK_HELD_BY_SPLIT, "watermark_held_by_split", text),
+    _row(metrics.SOURCE_WATERMARK_HELD_BY_PARTITION, "watermark_held_by_partition", text),
     _row(metrics.SOURCE_EVENT_TIME_LAG, "event_time_lag_seconds", asked=_PAGE),
     _row(metrics.SOURCE_IDLE, "idle_seconds", asked=_PAGE),
     _row(metrics.SOURCE_PHASE, "phase", flag, Column.EXCEPTIONS),
@@ -235,13 +238,19 @@ ROWS: Final[tuple[Row, ...]] = (
     _row(metrics.SOURCE_ALIGNMENT_FLOOR, "alignment_floor"),
     _row(metrics.SOURCE_ALIGNMENT_DRIFT, "alignment_drift_seconds"),
     _row(metrics.SOURCE_ALIGNMENT_HELD_BY, "alignment_held_by", text),
-    _row(metrics.SOURCE_ALIGNMENT_HELD_BY_SPLIT, "alignment_held_by_split", text),
-    _row(metrics.SOURCE_UNREADABLE_SPLITS, "unreadable_splits"),
+    _row(metrics.SOURCE_ALIGNMENT_HELD_BY_PARTITION, "alignment_held_by_partition", text),
+    _row(metrics.SOURCE_UNREADABLE_PARTITIONS, "unreadable_partitions"),
     _row(metrics.SOURCE_UNREADABLE, "unreadable", by_text),
     _row(metrics.SOURCE_FAR_AHEAD, "far_ahead", by_text),
     _row(metrics.SOURCE_HELD, "held_seconds", by_text, _PAGE),
     _row(metrics.SOURCE_HELD_BACK, "held_lately", by_text, Column.EXCEPTIONS),
 )
+_BY_OLD_NAME = (
+    dataclasses.replace(row, metric=dataclasses.replace(row.metric, name=old))
+    for row in _ROWS
+    if (old := metrics.RENAMED.get(row.metric.name)) is not None
+)
+ROWS: Final = (*_ROWS, *_BY_OLD_NAME)
 
 
 def _by_sample() -> Iterator[tuple[str, Row]]:

@@ -18,7 +18,7 @@ BATCHES: Final = 2
 
 NO_EVENT_TIME: Final = "NoEventTime"
 """The reason of the condition, and of the event, where no source of a query can tell its lag."""
-LAG_TOLD: Final = "Told"
+LAG_REPORTED: Final = "LagReported"
 
 
 def lag_known(application: SparkApplication, seen: Seen) -> Answer | None:
@@ -31,7 +31,7 @@ def lag_known(application: SparkApplication, seen: Seen) -> Answer | None:
     if untold:
         return Answer("LagKnown", FALSE, NO_EVENT_TIME, "; ".join(untold))
     if all((metrics := found.get(query.name)) is not None and _has_told(metrics) for query in asking):
-        return Answer("LagKnown", TRUE, LAG_TOLD, "the lag of every query with a watermarkLag is known")
+        return Answer("LagKnown", TRUE, LAG_REPORTED, "the lag of every query with a watermarkLag is known")
     return Answer("LagKnown", UNKNOWN, METRICS_UNAVAILABLE, NOTHING_KNOWN)
 
 

@@ -42,7 +42,7 @@ class Column(StrEnum):
 class SourceMetrics(msgspec.Struct, kw_only=True, gc=False):
     """One source of a query, as the driver reported it."""
 
-    lane: str | None = None
+    read_limit: str | None = None
     out_of_reach: str | None = None
     """Why it cannot be asked what it has, with the remedy; `None`: it can, as far as is known."""
     pending_records: float | None = None
@@ -52,8 +52,8 @@ class SourceMetrics(msgspec.Struct, kw_only=True, gc=False):
     watermark: float | None = None
     """Unix time."""
     watermark_lag_seconds: float | None = None
-    watermark_held_by_split: str | None = None
-    """The split whose first unread record is the oldest."""
+    watermark_held_by_partition: str | None = None
+    """The partition whose first unread record is the oldest."""
     event_time_lag_seconds: float | None = None
     idle_seconds: float | None = None
     phase: bool | None = None
@@ -72,14 +72,14 @@ class SourceMetrics(msgspec.Struct, kw_only=True, gc=False):
     alignment_drift_seconds: float | None = None
     alignment_held_by: str | None = None
     """The member of its group that is waited for, as `query/source`."""
-    alignment_held_by_split: str | None = None
-    """Which of its splits is."""
-    unreadable_splits: float | None = None
-    """Splits whose records have no event time that the driver could read; `None`: it has not looked."""
+    alignment_held_by_partition: str | None = None
+    """Which of its partitions is."""
+    unreadable_partitions: float | None = None
+    """Partitions whose records have no event time that the driver could read; `None`: it has not looked."""
     unreadable: dict[str, float] = {}
     """Some of them, and the offset of a record in each."""
     far_ahead: dict[str, float] = {}
-    """Splits with a record whose event time is too far ahead to count, and its offset; not all, if there are many."""
+    """Partitions with a record whose event time is too far ahead to count, and its offset; of many, some."""
     held_seconds: dict[str, float] = {}
     """Since the driver started, by reason."""
     held_lately: dict[str, float] | None = None

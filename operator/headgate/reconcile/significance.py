@@ -84,7 +84,7 @@ _MOVING: Final[Mapping[type[StatusModel], frozenset[str]]] = {
             "out_of_reach",
             "votes",
             "watermark_lag",
-            "watermark_held_by_split",
+            "watermark_held_by_partition",
             "snapshot_problem",
             "pending_records",
             "alignment",

@@ -48,7 +48,7 @@ UNITS = {
     "gate": OffsetUnit.NONE,
     "none": OffsetUnit.NONE,
 }
-"""The lane that the driver reports, as the status calls it."""
+"""The read limit that the driver reports, as the status calls it."""
 
 
 def status_of(
@@ -168,13 +168,13 @@ def _source(
         out_of_reach=reported.out_of_reach,
         votes=Votes() if verdict is None else _votes(verdict),
         watermark_lag=measured(reported.watermark_lag_seconds),
-        watermark_held_by_split=reported.watermark_held_by_split,
+        watermark_held_by_partition=reported.watermark_held_by_partition,
         snapshot_problem=reported.snapshot_problem,
         pending_records=_count(reported.pending_records),
         rate_limit=reported.rate_limit,
         alignment=alignment,
         held="Stopping" if held_by == "Stop" else held_by,
-        unit=UNITS.get(reported.lane or ""),
+        unit=UNITS.get(reported.read_limit or ""),
     )
 
 

@@ -22,7 +22,7 @@ from headgate_spark.engine.services import Services
 from headgate_spark.engine.settings import Settings
 from headgate_spark.planner.model import BatchReport
 from headgate_spark.planner.query import QueryPlanner
-from headgate_spark.planner.remarks import Remark
+from headgate_spark.planner.reporting import Remark
 
 log = structlog.get_logger("headgate")
 

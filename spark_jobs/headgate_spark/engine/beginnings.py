@@ -73,7 +73,7 @@ class Beginnings:
         self._failures += 1
         if self._failures == TRIES:
             log.warning(
-                "a source is held, because it is not known where new splits begin; it is asked again",
+                "a source is held, because it is not known where new partitions begin; it is asked again",
                 source=self._source,
                 error=str(error),
             )

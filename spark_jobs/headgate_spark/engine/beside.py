@@ -81,9 +81,5 @@ class Beside:
 def words_of(error: Exception) -> str:
     """Return what an exception says: of one of the JVM its first cause, without the stack frames that py4j adds."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    causes = [line.removeprefix(": ").removeprefix("Caused by: ") for line in lines if _is_cause(line)]
+    causes = [line.partition(": ")[2] for line in lines if line.startswith((": ", "Caused by: "))]
     return scrubbed(next(iter(causes[-1:] or lines[:1]), type(error).__name__))
-
-
-def _is_cause(line: str) -> bool:
-    return line.startswith((": ", "Caused by: "))

@@ -122,7 +122,7 @@ class Governor:
             resumes_at = run.sources.resumes_at(opened)
             new = protocol.PREPARE if run.prepares_for_real_time else protocol.OK
         self.table.opened(handle, run)
-        log.info("source opened", query=name, source=opened.name, lane=opened.source.lane.value)
+        log.info("source opened", query=name, source=opened.name, read_limit=opened.source.read_limit.value)
         return new if resumes_at is None else protocol.resume(resumes_at)
 
     def fence(self, run_id: str) -> str:

@@ -20,8 +20,8 @@ from headgate_spark.engine.retreats import Absence, Retreat
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.topics import Topics
 from headgate_spark.planner.model import (
-    Lane,
     Position,
+    ReadLimit,
     Source,
     TakeAll,
     TakeBytes,
@@ -35,7 +35,7 @@ log = structlog.get_logger("headgate")
 NAMED = 5
 """Partitions that a log line names."""
 
-_UNITS = {Lane.ROWS: "rows", Lane.FILES: "files"}
+_UNITS = {ReadLimit.ROWS: "rows", ReadLimit.FILES: "files"}
 _NO_LIMIT = 2**31 - 1
 
 
@@ -210,7 +210,7 @@ class OpenSource:
         All there is leaves a source the limit that it has of its own, as it should where nobody says anything of its
         query; where somebody does, a source that takes a limit is told that there is none.
         """
-        unit = _UNITS.get(self.source.lane)
+        unit = _UNITS.get(self.source.read_limit)
         if isinstance(take, TakeNothing):
             return protocol.NOTHING
         if isinstance(take, TakeAll):
@@ -218,7 +218,7 @@ class OpenSource:
         if isinstance(take, TakeBytes):
             return protocol.at_most(take.count, "bytes")
         if isinstance(take, TakeLimit):
-            return protocol.at_most(take.count, _UNITS[self.source.lane])
+            return protocol.at_most(take.count, _UNITS[self.source.read_limit])
         form = self.descriptor.offset_format
         if form is None or self.latest is None:
             raise RuntimeError(f"source {self.name}: an end was planned before it was looked at")

@@ -94,7 +94,7 @@ class OpenSources:
             beginnings = Beginnings(name, partial(services.find_beginnings, descriptor.options))
         return OpenSource(
             descriptor,
-            Source(name, descriptor.lane, descriptor.own_rows),
+            Source(name, descriptor.read_limit, descriptor.own_rows),
             beginnings=beginnings,
             topics=topics,
             retention=None if topics is None else Retention(name, topics.bounds),

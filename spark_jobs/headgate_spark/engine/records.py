@@ -6,6 +6,7 @@ stream ends. Who looks them up is decided here, from what Spark has opened. The 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
 import structlog
@@ -20,6 +21,9 @@ from headgate_spark.planner.snapshots import SnapshotEnds
 from headgate_spark.planner.unread import UnreadTimes
 
 log = structlog.get_logger("headgate")
+
+MOST_NAMED = 10
+"""Sources in one line of the log."""
 
 
 class RunRecords:
@@ -78,12 +82,17 @@ class RunRecords:
             each.forget(source)
 
     def warn(self) -> None:
-        """Say once which sources cannot be aligned."""
+        """Say once which sources cannot be aligned: those for the same reason together, `MOST_NAMED` by name."""
         if self.part.refused == self._warned_of:
             return
         self._warned_of = self.part.refused
+        alike: defaultdict[str, list[str]] = defaultdict(list)
         for source, problem in self.part.refused.items():
-            log.warning("a source cannot be aligned", query=self._query, source=source, problem=problem)
+            alike[problem].append(source)
+        for problem, sources in alike.items():
+            others = [f"and {len(sources) - MOST_NAMED} more"] if len(sources) > MOST_NAMED else []
+            named = [*sources[:MOST_NAMED], *others]
+            log.warning("sources cannot be aligned", query=self._query, sources=named, problem=problem)
 
     def close(self) -> None:
         """The run has ended, or is not governed: nobody waits for it."""

@@ -20,7 +20,7 @@ from headgate_contract.settings.table import BY_NAME, OF_THE_JOB, OPTION, Scope
 from headgate_spark.engine.bounded import News
 from headgate_spark.engine.forbearance import outage_in
 from headgate_spark.engine.sources import Descriptor
-from headgate_spark.planner.model import Lane
+from headgate_spark.planner.model import ReadLimit
 
 log = structlog.get_logger("headgate")
 
@@ -157,7 +157,7 @@ class Settings:
         return f"{OPTION}{name}{at}: {given[name].text}, by {given[name].spelling}"
 
 
-WHOLE = "is read whole or not at all (lane gate), so no batch of it can be cut"
+WHOLE = "is read whole or not at all (read limit: gate), so no batch of it can be cut"
 
 
 def unheeded(control: QueryControl | None, sources: Mapping[str, Descriptor]) -> list[str]:
@@ -170,7 +170,7 @@ def unheeded(control: QueryControl | None, sources: Mapping[str, Descriptor]) ->
         if name in sources
         for problem in _of_source(name, source, sources[name])
     ]
-    whole = sorted(name for name, described in sources.items() if described.lane is Lane.GATE)
+    whole = sorted(name for name, described in sources.items() if described.read_limit is ReadLimit.GATE)
     if whole and control.batch.max_records != BatchControl().max_records:
         is_read = WHOLE if len(whole) == 1 else WHOLE.replace("is read", "are read", 1)
         of_sources.append(f"batch.maxRecords does not bound {', '.join(whole)}, which {is_read}")
@@ -184,7 +184,8 @@ def _of_source(name: str, control: SourceControl, described: Descriptor) -> Iter
             "in Kafka can be published; leave it out"
         )
     limits = (control.rate_limit, control.rate_limit_during_backlog)
-    if described.lane is Lane.GATE and any(limit and limit.records_per_checkpoint for limit in limits):
+    is_whole = described.read_limit is ReadLimit.GATE
+    if is_whole and any(limit and limit.records_per_checkpoint for limit in limits):
         yield (
             f"rateLimit.recordsPerCheckpoint of source {name} does nothing: it {WHOLE}; use recordsPerSecond, which "
             "holds in the long run, or the source's own limit in the job"

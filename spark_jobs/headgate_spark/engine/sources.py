@@ -1,7 +1,7 @@
 """The sources of a running query, as the shim describes them when Spark opens them.
 
 From the description follow the two things that the rest needs: the name under which a resource speaks of the
-source, and its lane, that is, how exactly a batch of it can be bounded.
+source, and its read limit, that is, how exactly a batch of it can be bounded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from headgate_contract.newer import dataclass
 from headgate_contract.settings.said import is_option
-from headgate_spark.planner.model import Lane, Position
+from headgate_spark.planner.model import Position, ReadLimit
 
 
 class RecordCounts:
@@ -23,7 +23,7 @@ class RecordCounts:
 
     The planner counts records per split. A source writes JSON of its own making into the checkpoint, and only that
     may go back to it, since the checkpoint must stay readable without Headgate. Only formats whose integers are known
-    to count records are translated; for every other source the planner has coarser means (`Lane`).
+    to count records are translated; for every other source the planner has coarser means (`ReadLimit`).
 
     Kafka: `{"orders": {"0": 17}}` is `{"orders/0": 17}`. The replay source: `{"row": 17}` is itself.
     """
@@ -77,7 +77,7 @@ OFFSETS_OPTION = "headgate.offsets"
 _THREAD = re.compile(
     r"^stream execution thread for (?:(?P<name>.*) )?\[id = (?P<id>\S+), runId = (?P<run>\S+)\]$"
 )
-_LANES = {"rows": Lane.ROWS, "files": Lane.FILES}
+_READ_LIMITS = {"rows": ReadLimit.ROWS, "files": ReadLimit.FILES}
 
 OWN_SIZE = frozenset({"rate-micro-batch"})
 """Sources whose batches have a size of their own: they name a limit, and do not look at the one they are given."""
@@ -184,22 +184,23 @@ class Descriptor:
         return FORMATS.get(self.format)
 
     @property
-    def lane(self) -> Lane:
+    def read_limit(self) -> ReadLimit:
         """How exactly a batch of the source can be bounded."""
         if self.offset_format is not None:
-            return Lane.OFFSETS
+            return ReadLimit.OFFSETS
         if self.api == "v1":
             # Of the V1 sources those of files and of Delta are in use, and both take a limit in files, whatever
             # limit they were opened with.
-            return Lane.FILES if self.default_limit is not None else Lane.GATE
+            return ReadLimit.FILES if self.default_limit is not None else ReadLimit.GATE
         if self.stream.startswith(ICEBERG):
-            return Lane.FILES
-        return Lane.GATE if self.format in OWN_SIZE else _LANES.get(self.default_limit or "", Lane.GATE)
+            return ReadLimit.FILES
+        limit = None if self.format in OWN_SIZE else self.default_limit
+        return _READ_LIMITS.get(limit or "", ReadLimit.GATE)
 
     @property
     def own_rows(self) -> int | None:
         """The most rows that its author wants in a batch, where that is the limit by which it is bounded."""
-        return self.default_rows if self.lane is Lane.ROWS else None
+        return self.default_rows if self.read_limit is ReadLimit.ROWS else None
 
     @property
     def tells_file_bytes(self) -> bool:

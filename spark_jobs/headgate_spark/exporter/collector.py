@@ -149,8 +149,8 @@ class DriverCollector(Collector):
                 labels,
                 lag if watermark is None else max(0.0, self._clock() - watermark),
             )
-            if source.unread_split is not None:
-                yield m.SOURCE_WATERMARK_HELD_BY_SPLIT, (*labels, source.unread_split), 1.0
+            if source.unread_partition is not None:
+                yield m.SOURCE_WATERMARK_HELD_BY_PARTITION, (*labels, source.unread_partition), 1.0
 
 
 def _of_locked(run: QueryRun) -> Iterator[Sample]:
@@ -180,7 +180,7 @@ def _of_query(snapshot: QuerySnapshot) -> Iterator[Sample]:
 
 def _of_source(query: str, source: SourceSnapshot) -> Iterator[Sample]:
     labels = (query, source.name)
-    yield m.SOURCE_INFO, (*labels, source.lane.value), 1.0
+    yield m.SOURCE_INFO, (*labels, source.read_limit.value), 1.0
     yield m.SOURCE_PHASE, labels, float(source.phase)
     for voter in source.backlog_votes:
         yield m.SOURCE_BACKLOG_VOTE, (*labels, voter.value), 1.0
@@ -209,18 +209,18 @@ def of_member(labels: tuple[str, str], alignment: AlignmentSnapshot) -> Iterator
     yield m.SOURCE_ALIGNMENT_DRIFT, labels, alignment.drift
     yield m.SOURCE_OUT_OF_ORDERNESS, labels, alignment.out_of_orderness
     if alignment.unreadable is not None:
-        yield m.SOURCE_UNREADABLE_SPLITS, labels, float(len(alignment.unreadable))
+        yield m.SOURCE_UNREADABLE_PARTITIONS, labels, float(len(alignment.unreadable))
         yield from _named(m.SOURCE_UNREADABLE, labels, alignment.unreadable)
     yield from _named(m.SOURCE_FAR_AHEAD, labels, alignment.far_ahead)
     if alignment.held_by is not None:
         yield m.SOURCE_ALIGNMENT_HELD_BY, (*labels, alignment.held_by), 1.0
-    if alignment.held_by_split is not None:
-        yield m.SOURCE_ALIGNMENT_HELD_BY_SPLIT, (*labels, alignment.held_by_split), 1.0
+    if alignment.held_by_partition is not None:
+        yield m.SOURCE_ALIGNMENT_HELD_BY_PARTITION, (*labels, alignment.held_by_partition), 1.0
 
 
 def _named(metric: m.Metric, labels: tuple[str, str], offsets: Mapping[str, int]) -> Iterator[Sample]:
-    for split, offset in sorted(offsets.items())[:MOST_NAMED]:
-        yield metric, (*labels, split), float(offset)
+    for partition, offset in sorted(offsets.items())[:MOST_NAMED]:
+        yield metric, (*labels, partition), float(offset)
 
 
 def _family(metric: m.Metric) -> Family:

@@ -6,7 +6,7 @@ So there is no second client to install or to configure: it is given the options
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 TIMEOUT_SECONDS = 15
@@ -14,6 +14,11 @@ TIMEOUT_SECONDS = 15
 _OPTION = "kafka."
 _CLIENT_ID = "headgate-positions"
 _NUMBERS = itertools.count(1)
+PREFIX = "headgate "
+"""Begins the text that Kafka keeps with each offset of ours. Positions of others are known by it even while their
+consumer is stopped and the broker would let them be overwritten, so that it would skip or repeat records."""
+SHOWN = 3
+"""Partitions that a message names."""
 
 
 def client_options(source: Mapping[str, str]) -> dict[str, str]:
@@ -72,8 +77,9 @@ class JvmGroups:
     def commit(self, group: str, offsets: Offsets, mark: str) -> None:
         """Set offsets of the group, each with the text `mark`."""
         committed = self._jvm.java.util.HashMap()
+        at = self._jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata
         for partition, offset in offsets.items():
-            committed.put(self._partition(partition), self._offset(offset, mark))
+            committed.put(self._partition(partition), at(offset, mark))
         self._answer(self._admin.alterConsumerGroupOffsets(group, committed).all())
 
     def close(self) -> None:
@@ -89,5 +95,33 @@ class JvmGroups:
             self._partitions[partition] = made
         return self._partitions[partition]
 
-    def _offset(self, offset: int, mark: str) -> Any:
-        return self._jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata(offset, mark)
+
+def mark_of(publisher: str) -> str:
+    """Return the text of the offsets that `publisher` writes: an application, with its namespace if it has one."""
+    return PREFIX + publisher
+
+
+def problem_of(
+    group: str, marks: Mapping[tuple[str, int], str], partitions: Collection[tuple[str, int]], mark: str
+) -> str | None:
+    """Return why `partitions` may not be written to a group with these marks, with the remedy; `None`: they may.
+
+    Other partitions may be any Headgate's: sources share a group.
+    """
+    remedy = (
+        "set publishGroup to a name of its own; or, if nobody needs these positions, delete them "
+        f"(kafka-consumer-groups.sh --delete --group {group})"
+    )
+    strange = sorted(partition for partition, found in marks.items() if not found.startswith(PREFIX))
+    if strange:
+        told = ", ".join(f"{topic}/{number}" for topic, number in strange[:SHOWN])
+        more = f" and {len(strange) - SHOWN} more" if len(strange) > SHOWN else ""
+        return (
+            f"group {group} has positions that Headgate has not written ({told}{more}): those of a consumer that may "
+            f"only be stopped just now; {remedy}"
+        )
+    others = sorted({marks[partition] for partition in partitions if marks.get(partition, mark) != mark})
+    if others:
+        names = ", ".join(other.removeprefix(PREFIX) for other in others)
+        return f"group {group} has positions of the same partitions that {names} publishes; {remedy}"
+    return None

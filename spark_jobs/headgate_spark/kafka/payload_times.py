@@ -120,7 +120,7 @@ class PayloadTimes:
                 "a record's event time is too far ahead; such records do not count. Correct the clock of its "
                 "producer, or the unit in which it writes times",
                 source=self._source,
-                split=split,
+                partition=split,
                 column=self._reader.column,
                 offset=offset,
                 event_time=at,
@@ -137,7 +137,7 @@ class PayloadTimes:
             "seconds, milliseconds, microseconds or nanoseconds since 1970: correct eventTime.column, or leave it "
             "out to go by the timestamps of records",
             source=self._source,
-            split=split,
+            partition=split,
             column=self._reader.column,
             offset=offset,
             value=moment,
@@ -148,7 +148,7 @@ class PayloadTimes:
             "no record that was looked at has an event time; the partition is read without alignment until one has. "
             "Correct eventTime.column or eventTime.format, or leave them out to go by the timestamps of records",
             source=self._source,
-            split=split,
+            partition=split,
             column=self._reader.column,
             offset=problem.offset,
             last_record=problem.reason,

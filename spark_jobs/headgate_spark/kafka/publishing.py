@@ -8,7 +8,7 @@ tried again.
 
 A group that is in use is left alone. The broker refuses a write to one with members by itself, and it alone can tell
 without a race; so a refused write is what makes the publisher look for members. One whose consumers are stopped is
-known by the marks of its offsets (`kafka.ownership`), read before the first write and after each failure.
+known by the marks of its offsets (`problem_of`), read before the first write and after each failure.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ import structlog
 
 from headgate_contract.newer import dataclass
 from headgate_spark.kafka.failures import in_words, of_a_commit
-from headgate_spark.kafka.groups import JvmGroups, Offsets
-from headgate_spark.kafka.ownership import mark_of, problem_of
+from headgate_spark.kafka.groups import JvmGroups, Offsets, mark_of, problem_of
 
 log = structlog.get_logger("headgate")
 

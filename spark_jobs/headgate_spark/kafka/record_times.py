@@ -146,7 +146,7 @@ class RecordTimes:
                 "a record is dated too far ahead; it does not count, and those behind it are looked at one by one. "
                 "Correct the clock of its producer, and have retention or kafka-delete-records remove it",
                 source=self._source,
-                split=split,
+                partition=split,
                 offset=found.offset,
                 timestamp=found.time,
             )
@@ -200,7 +200,7 @@ class RecordTimes:
             }
             known |= new
             for split in new:
-                log.warning(UNTIMED, source=self._source, split=split)
+                log.warning(UNTIMED, source=self._source, partition=split)
         self._untimed = known
 
     def _log_begins(self, splits: Collection[str]) -> dict[str, int]:

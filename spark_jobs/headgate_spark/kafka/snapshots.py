@@ -207,7 +207,7 @@ class SourceSnapshots:
             log.warning(
                 "a change stream does not tell whether its records are of a snapshot",
                 source=self._source,
-                split=split,
+                partition=split,
                 partitions=len(problems),
                 problem=problems[split],
             )

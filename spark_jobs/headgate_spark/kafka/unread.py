@@ -150,7 +150,7 @@ class SourceUnread:
             return None
         try:
             self._take(asked, self._read({split: at for split, (at, _) in asked.items()}))
-            self._answered()
+            self._answered_at, self._fails, self._has_warned = time.monotonic(), False, False
         except UnansweredError as error:
             self._take(asked, error.read)
             if error.read:
@@ -160,9 +160,6 @@ class SourceUnread:
             self._disconnect()
             return self._failed(error)
         return self._least_rest
-
-    def _answered(self) -> None:
-        self._answered_at, self._fails, self._has_warned = time.monotonic(), False, False
 
     def _failed(self, error: Exception) -> float:
         if not self._has_warned:
@@ -236,7 +233,7 @@ class SourceUnread:
         told = FAR_AHEAD if found > horizon else TOO_EARLY if found >= 0 else told
         if told not in self._warned_of:
             self._warned_of.add(told)
-            log.warning(told, source=self._source, split=split, offset=record.offset, timestamp=found)
+            log.warning(told, source=self._source, partition=split, offset=record.offset, timestamp=found)
         return None
 
     def _disconnect(self) -> None:

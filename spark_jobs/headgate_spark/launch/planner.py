@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -93,8 +94,9 @@ class PlannerProcess:
         )
         line = ""
         if process.stdin is not None and process.stdout is not None:  # they are: both are pipes
-            process.stdin.write(json.dumps(self._settings) + "\n")
-            process.stdin.flush()
+            with suppress(BrokenPipeError):  # it has said why, or ends with a code
+                process.stdin.write(json.dumps(self._settings) + "\n")
+                process.stdin.flush()
             line = process.stdout.readline()
         if not line:
             raise PlannerError(f"the planner's process has ended with {process.wait()}")

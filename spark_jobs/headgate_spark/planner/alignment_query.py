@@ -129,7 +129,7 @@ class QueryAlignment:
             floor=_seconds(floor.time),
             drift=_seconds(membership.drift(source)),
             held_by=None if holder is None else holder.name,
-            held_by_split=None if holder is None or holder.split is None else holder.split.split,
+            held_by_partition=None if holder is None or holder.split is None else holder.split.split,
             out_of_orderness=None if sampled is None else _seconds(sampled.out_of_orderness),
             unreadable=None if sampled is None else sampled.unreadable,
             far_ahead={} if sampled is None else sampled.far_ahead,

@@ -69,7 +69,8 @@ def allot(readers: Iterable[Reader], grant: int, turn: int = 0) -> dict[str, All
 def _settled(reader: Reader) -> Allotment | None:
     """Return the allotment of a reader that takes no share of the grant."""
     if reader.hold is not None:
-        return Allotment(hold=reader.hold, left=_work_left(reader.hold), counted=True)
+        left = None if reader.hold is HeldBy.NOTHING_PENDING else reader.hold
+        return Allotment(hold=reader.hold, left=left, counted=True)
     if reader.takes_all:
         return Allotment()
     if reader.sliced is not None and reader.pending:
@@ -79,10 +80,6 @@ def _settled(reader: Reader) -> Allotment | None:
             Allotment(count=0) if reader.new_splits else Allotment(hold=HeldBy.NOTHING_PENDING, counted=True)
         )
     return None
-
-
-def _work_left(hold: HeldBy) -> HeldBy | None:
-    return None if hold is HeldBy.NOTHING_PENDING else hold
 
 
 def _shared(reader: Reader, share: int) -> Allotment:

@@ -98,7 +98,7 @@ def _plan(asked: Question) -> None:
 
 
 def _part_of(asked: Question, booking: Booking) -> Answer:
-    """Return and book what the plan has for a source, in the unit of its lane."""
+    """Return and book what the plan has for a source, in the unit of its read limit."""
     query, current, source = asked.query, asked.round, asked.source
     allotment = current.plan[source.name]
     if allotment.hold is not None:

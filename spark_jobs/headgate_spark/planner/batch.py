@@ -10,7 +10,7 @@ from dataclasses import field
 
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
-from headgate_spark.planner.model import Lane, TakeBytes, TakeLimit, TakeUpTo
+from headgate_spark.planner.model import ReadLimit, TakeBytes, TakeLimit, TakeUpTo
 from headgate_spark.planner.reading import Take
 from headgate_spark.planner.sizing import Grant
 from headgate_spark.planner.source import SourceState
@@ -61,7 +61,7 @@ class PlannedBatch:
             booked = self.counts.pop(state.name)
             state.planned_total -= booked
             state.rate.take(-booked, now)
-        elif isinstance(take, TakeLimit) and state.lane is Lane.ROWS:
+        elif isinstance(take, TakeLimit) and state.read_limit is ReadLimit.ROWS:
             state.rate.take(-take.count, now)
 
     def settle(self, state: SourceState, records: int, max_growth: float, now: float) -> HeldBy | None:
@@ -77,7 +77,7 @@ class PlannedBatch:
             return None
         if isinstance(take, TakeLimit):
             self._settle_limit(state, take.count, records, max_growth, now)
-            filled = records >= take.count if state.lane is Lane.ROWS else records > 0
+            filled = records >= take.count if state.read_limit is ReadLimit.ROWS else records > 0
         else:
             state.rate.take(records, now)
             state.planned_total += records
@@ -94,7 +94,7 @@ class PlannedBatch:
     def _settle_limit(
         self, state: SourceState, count: int, records: int, max_growth: float, now: float
     ) -> None:
-        rows = state.lane is Lane.ROWS
+        rows = state.read_limit is ReadLimit.ROWS
         state.rate.take(records - count if rows else records, now)
         state.planned_total += records
         if not rows:

@@ -12,7 +12,7 @@ import math
 
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.gate import BASE_SECONDS
-from headgate_spark.planner.model import Answer, Fail, Hold, Lane, TakeNothing, Wait
+from headgate_spark.planner.model import Answer, Fail, Hold, ReadLimit, TakeNothing, Wait
 from headgate_spark.planner.rounds import Question, Round
 from headgate_spark.planner.state import QueryState
 
@@ -41,7 +41,7 @@ def instead_of_ending(asked: Question, hold: Hold) -> Answer:
 def can_begin_empty(query: QueryState, current: Round) -> bool:
     """Tell whether the trigger can have an empty batch: a source without an offset answers its start."""
     states = (query.sources[name] for name in query.unplanned - current.answers.keys())
-    return any(state.lane in (Lane.OFFSETS, Lane.ROWS) for state in states)
+    return any(state.read_limit in (ReadLimit.OFFSETS, ReadLimit.ROWS) for state in states)
 
 
 def _reads(asked: Question, *, surely: bool) -> bool:

@@ -14,7 +14,7 @@ much as the records are out of order. `headgate_spark.kafka` implements the port
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from headgate_spark.planner.asked import AskedOfSources
@@ -93,9 +93,9 @@ class EventTimes(AskedOfSources):
     Event times that are missing, or later than now plus `maxFuture`, do not count.
     """
 
-    def problem(self, source: str) -> str | None:
+    def problem(self, source: str) -> str | None:  # noqa: ARG002  others tell of one
         """Return why a source can tell no event times, and what to do about it; `None`: it can."""
-        return f"source {source} has no event times; only Kafka sources have them. Take alignment out of it"
+        return "it has no event times; only Kafka sources have them. Take alignment out of it"
 
     def sampled(self, source: str) -> Sampled | None:
         """Return what was seen of the records of a source; `None`: nothing yet.
@@ -118,11 +118,15 @@ class EventTimes(AskedOfSources):
 
     def first_later(self, asked: Mapping[Split, Millis]) -> Mapping[Split, Found | None]:
         """Return for each split the first record later than asked for; `None`: there is none up to now."""
-        raise EventTimesUnknownError(self.problem(next(iter(asked)).source))
+        raise self._unknown(asked)
 
     def latest(self, ends: Mapping[Split, int]) -> Mapping[Split, Latest]:
         """Return for each split how late its records are, those before the offset given if it can be told in time."""
-        raise EventTimesUnknownError(self.problem(next(iter(ends)).source))
+        raise self._unknown(ends)
+
+    def _unknown(self, asked: Iterable[Split]) -> EventTimesUnknownError:
+        source = next(iter(asked)).source
+        return EventTimesUnknownError(f"source {source}: {self.problem(source)}")
 
 
 class Bounds(NamedTuple):

@@ -18,8 +18,8 @@ Position = Mapping[str, int]
 """Offset of the next record to read, for each split."""
 
 
-class Lane(StrEnum):
-    """How a batch of a source can be bounded; the label `lane` of its metrics."""
+class ReadLimit(StrEnum):
+    """How a batch of a source can be bounded; the label `read_limit` of its metrics."""
 
     OFFSETS = "offsets"
     """Any offset of any split can be an end: exact to the record (Kafka, replay)."""
@@ -48,9 +48,9 @@ class Source:
     """A source of a query, as it was found in the job."""
 
     name: str
-    lane: Lane
+    read_limit: ReadLimit
     own_rows: int | None = None
-    """Lane `rows`: the most rows in a batch that its author wants."""
+    """Of read limit `rows`: the most rows in a batch that its author wants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class TakeUpTo:
 
 @dataclass(frozen=True, slots=True)
 class TakeLimit:
-    """At most `count` units of the source's lane (rows or files)."""
+    """At most `count` units of the source's read limit (rows or files)."""
 
     count: int
 
@@ -199,7 +199,7 @@ class AlignmentSnapshot:
     next record is past the limit, more where it was let read further before. `None` also where nothing limits it."""
     held_by: str | None
     """The slowest member (`query/source`), or the one for whose event time the group waits."""
-    held_by_split: str | None = None
+    held_by_partition: str | None = None
     """Which of its splits; `None` also for a query that has not told of any yet."""
     out_of_orderness: float | None = None
     """Seconds by which records were seen to be later than some behind them; `None`: an index tells event times."""
@@ -214,7 +214,7 @@ class SourceSnapshot:
     """One source, for metrics and status."""
 
     name: str
-    lane: Lane
+    read_limit: ReadLimit
     """As the last batch was bounded, where a source may be bounded in two ways."""
     pending_records: int | None
     planned_records_total: int
@@ -234,7 +234,7 @@ class SourceSnapshot:
     """Those by its lag with which it puts the query into backlog."""
     unread_since: float | None = None
     """Nothing that it has not read has an earlier event time, in Unix seconds; `None`: not known, or all is read."""
-    unread_split: str | None = None
+    unread_partition: str | None = None
     """The split whose first unread record is the oldest."""
     snapshot_problem: str | None = None
     """What keeps it from telling where its snapshot ends, with the remedy; `None`: nothing does, or it has none."""

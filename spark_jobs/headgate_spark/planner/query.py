@@ -28,8 +28,7 @@ from headgate_spark.planner.model import (
     TakeUpTo,
 )
 from headgate_spark.planner.pipelines import due
-from headgate_spark.planner.remarks import Remark, remarks_of
-from headgate_spark.planner.reporting import snapshot_of
+from headgate_spark.planner.reporting import Remark, remarks_of, snapshot_of
 from headgate_spark.planner.rounds import Question, Round
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.state import QueryState

@@ -1,4 +1,4 @@
-"""How a source looks to one planning: what it could read, in the terms of its lane.
+"""How a source looks to one planning: what it could read, in the terms of its read limit.
 
     offsets   reads up to any position; what is pending is known
     rows      reads up to so many rows; what is pending is not known
@@ -20,7 +20,7 @@ from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment_member import Part
 from headgate_spark.planner.allotment import Reader
 from headgate_spark.planner.bucket import RateLimit
-from headgate_spark.planner.model import Lane, TakeAll, TakeBytes, TakeLimit, TakeUpTo
+from headgate_spark.planner.model import ReadLimit, TakeAll, TakeBytes, TakeLimit, TakeUpTo
 from headgate_spark.planner.shares import ends_after
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.span import Span
@@ -51,7 +51,8 @@ def reach_of(state: SourceState, limits: Limits, now: float, *, look: float, who
     if not state.is_counted:
         if state.looked_lately(now, look):
             return Reader(name=state.name, hold=HeldBy.NOTHING_PENDING)
-        return Reader(name=state.name, takes_all=whole or state.lane in (Lane.GATE, Lane.OFFSETS))
+        takes_all = whole or state.read_limit in (ReadLimit.GATE, ReadLimit.OFFSETS)
+        return Reader(name=state.name, takes_all=takes_all)
     if state.pending is None:
         return Reader(name=state.name, hold=HeldBy.UNKNOWN)
     part = limits.parts.get(state.name)
@@ -68,7 +69,7 @@ def rated(reader: Reader, state: SourceState, rate: RateLimit, now: float) -> Re
     """Return the reader of a source under its rate limit."""
     if reader.hold is not None:
         return reader
-    goes_blindly = not state.is_counted and state.lane is not Lane.ROWS
+    goes_blindly = not state.is_counted and state.read_limit is not ReadLimit.ROWS
     if goes_blindly and not rate.allows_blindly(state.expected_records, now):
         return Reader(name=state.name, hold=HeldBy.RATE_LIMIT)
     return replace(reader, allowance=rate.allowance(now), tokens=rate.tokens(now))
@@ -77,17 +78,17 @@ def rated(reader: Reader, state: SourceState, rate: RateLimit, now: float) -> Re
 def take(
     state: SourceState, count: int | None, limits: Limits, *, grows_freely: bool, max_growth: float
 ) -> tuple[Take, int | None]:
-    """Return `count` records (`None`: everything) in the unit of the lane, and the records where that is exact.
+    """Return `count` records (`None`: everything) in the unit of the read limit, and the records where that is exact.
 
     Splits share by where the source is now, whatever it was when the round was planned. `grows_freely`: it is not
     bounded by what the last batch was (a batch that spans a backlog).
     """
     if count is None:
         return TakeAll(), None
-    if state.lane is Lane.ROWS:
+    if state.read_limit is ReadLimit.ROWS:
         count = count if state.most_rows is None else min(count, state.most_rows)
         return TakeLimit(count), count
-    if state.lane is Lane.FILES:
+    if state.read_limit is ReadLimit.FILES:
         most = state.files.bytes_for(count, max_growth) if grows_freely else None
         if most is not None:
             return TakeBytes(most), None

@@ -15,7 +15,7 @@ from headgate_contract.held import HeldBy
 from headgate_spark.planner.bucket import RateLimit
 from headgate_spark.planner.files import FileCount
 from headgate_spark.planner.hybrid import Hybrid, Progress
-from headgate_spark.planner.model import Answer, Hold, Lane, Position, Source, Wait
+from headgate_spark.planner.model import Answer, Hold, Position, ReadLimit, Source, Wait
 from headgate_spark.planner.shares import room
 
 SURVEY_SECONDS = 2.0
@@ -87,7 +87,7 @@ class SourceState:
 
     def __init__(self, source: Source, now: float) -> None:
         self.name = source.name
-        self.lane = source.lane
+        self.read_limit = source.read_limit
         self.is_cut_in_bytes = False
         """What was planned of it last had a limit in bytes."""
         self._own_rows = source.own_rows
@@ -167,7 +167,7 @@ class SourceState:
     @property
     def is_counted(self) -> bool:
         """Whether positions tell how much is pending. Not before a source with counted offsets has a start."""
-        return self.lane is Lane.OFFSETS and (self.position is not None or not self.seen)
+        return self.read_limit is ReadLimit.OFFSETS and (self.position is not None or not self.seen)
 
     @property
     def pending(self) -> int | None:
@@ -215,7 +215,7 @@ class SourceState:
     @property
     def expected_records(self) -> float | None:
         """Records in the smallest batch of a source that cannot count; `None`: not known."""
-        return self.files.records_per_file if self.lane is Lane.FILES else None
+        return self.files.records_per_file if self.read_limit is ReadLimit.FILES else None
 
     # What happened
 

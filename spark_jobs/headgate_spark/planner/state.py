@@ -20,8 +20,8 @@ from headgate_spark.planner.lease import look_seconds
 from headgate_spark.planner.memory import MemoryBound
 from headgate_spark.planner.model import (
     HybridMemory,
-    Lane,
     Position,
+    ReadLimit,
     Source,
     SourceSnapshot,
     Trigger,
@@ -294,7 +294,7 @@ class QueryState:
         at_end = is_available_now or self.hybrid.has_finished(source)
         return SourceSnapshot(
             name=source,
-            lane=Lane.BYTES if state.is_cut_in_bytes else state.lane,
+            read_limit=ReadLimit.BYTES if state.is_cut_in_bytes else state.read_limit,
             pending_records=None if in_flight and not state.is_counted else state.pending,
             planned_records_total=state.planned_total,
             processed_records_total=state.processed_total,

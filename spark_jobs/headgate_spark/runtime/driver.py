@@ -19,7 +19,7 @@ from headgate_contract import ControlDocument
 from headgate_contract.exit_codes import OOM_KILLED, PREVIOUS_END
 from headgate_spark import event_time
 from headgate_spark.engine import garbage
-from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, HadoopCheckpoint, acquire_lock
+from headgate_spark.engine.checkpoint import Checkpoint, HadoopCheckpoint, acquire_lock
 from headgate_spark.engine.control_file import ControlFile
 from headgate_spark.engine.decoders import look_in
 from headgate_spark.engine.executors import Executors, look_after
@@ -70,7 +70,7 @@ class Runtime:
             lambda options: JvmGroups(self._driver.view, client_options(options)), self._full_name
         )
         services = Services(
-            acquire_lock=self._acquire_lock,
+            acquire_lock=lambda checkpoint: acquire_lock(self._driver.view, checkpoint, settings.pid),
             open_checkpoint=self._open_checkpoint,
             open_fence=self._open_fence,
             observer=self._exporter,
@@ -261,9 +261,6 @@ class Runtime:
     def _grace_seconds(self) -> float:
         document = self.governor.documents.newest
         return DEFAULT_GRACE_SECONDS if document is None else document.grace_period_seconds
-
-    def _acquire_lock(self, checkpoint: str) -> CheckpointLock | None:
-        return acquire_lock(self._driver.view, checkpoint, self._settings.pid)
 
     def _open_checkpoint(self, described: Descriptor) -> Checkpoint:
         jvm = self._driver

@@ -180,7 +180,7 @@ def _page(lines: Iterator[str], now: float) -> Page:
                 row = BY_SAMPLE.get(sample.name)
                 if row is not None and row.can_be(sample.value):
                     query, source = (sample.labels.get(name, "") for name in ("query", "source"))
-                    row.take(driver, query, source, sample.labels.get(row.label, ""), sample.value)
+                    row.take(driver, query, source, row.detail(sample.labels.get), sample.value)
     except (ValueError, KeyError, IndexError) as error:
         raise _Unusable(f"is not in the Prometheus text format: {error!s:.200}") from error
     return Page(driver, samples)

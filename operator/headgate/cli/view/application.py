@@ -199,16 +199,17 @@ def _remarks(source: SourceStatus) -> Iterator[Text]:
         yield Text(f"{INDENT}{source.out_of_reach}", style="red")
     if source.snapshot_problem is not None:
         yield Text(f"{INDENT}{source.name}: {source.snapshot_problem}", style="yellow")
-    if source.watermark_held_by_split is not None and source.votes.watermark_lag is ConditionStatus.TRUE:
-        yield Text(f"{INDENT}{source.name}: furthest behind is split {source.watermark_held_by_split}")
+    if source.watermark_held_by_partition is not None and source.votes.watermark_lag is ConditionStatus.TRUE:
+        partition = source.watermark_held_by_partition
+        yield Text(f"{INDENT}{source.name}: furthest behind is partition {partition}")
     if source.alignment is not None:
         yield Text(f"{INDENT}{source.name}: {_alignment(source.alignment)}")
 
 
 def _alignment(alignment: AlignmentStatus) -> str:
     drift = in_seconds(alignment.drift)
-    split = f" (split {alignment.held_by_split})" if alignment.held_by_split else ""
-    waits = f", waits for {alignment.held_by}{split}" if alignment.held_by else ""
+    partition = f" (partition {alignment.held_by_partition})" if alignment.held_by_partition else ""
+    waits = f", waits for {alignment.held_by}{partition}" if alignment.held_by else ""
     limit = "" if alignment.limit is None else f", limit {alignment.limit.isoformat()}"
     return f"group {alignment.group}, {duration(drift)} ahead of the slowest{waits}{limit}"
 

@@ -47,7 +47,7 @@ def state_cell(application: ClusterApplication) -> Text:
 def _row(application: ClusterApplication, now: float, *, everywhere: bool) -> list[Cell]:
     summary = application.status.summary
     ready = application.status.condition("Ready")
-    worst = _query(application, summary.query)
+    worst = next((query for query in application.status.queries if query.name == summary.query), None)
     created = application.created_at
     return [
         *([application.namespace] if everywhere else []),
@@ -84,10 +84,6 @@ def _held_by(query: QueryStatus) -> str:
             waits_for = None if source.alignment is None else source.alignment.held_by
             return source.held if waits_for is None else f"{source.held}({waits_for})"
     return UNKNOWN if query.watermark_held_by is None else f"Watermark({query.watermark_held_by})"
-
-
-def _query(application: ClusterApplication, name: str | None) -> QueryStatus | None:
-    return next((query for query in application.status.queries if query.name == name), None)
 
 
 def _backlog(word: str | None, worst: QueryStatus | None) -> Cell:

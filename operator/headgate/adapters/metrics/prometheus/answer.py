@@ -42,13 +42,19 @@ class Labels(msgspec.Struct, gc=False, rename={"name": "__name__"}):
     query: str = ""
     source: str = ""
     reason: str = ""
-    lane: str = ""
+    read_limit: str = ""
     member: str = ""
-    split: str = ""
+    partition: str = ""
     cause: str = ""
     kind: str = ""
     version: str = ""
     voter: str = ""
+    lane: str = ""
+    split: str = ""
+
+    def get(self, name: str) -> str | None:
+        """Return the text of a label; `None` of one that is not read."""
+        return getattr(self, name, None)
 
 
 class Sample(msgspec.Struct, Generic[LabelsT], gc=False):

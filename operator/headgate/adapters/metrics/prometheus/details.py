@@ -58,8 +58,8 @@ def details(
             continue
         counts[pod] += 1
         if counts[pod] <= MOST_SAMPLES:
-            detail = sys.intern(getattr(labels, row.label)) if row.label else ""
-            row.take(found[pod], sys.intern(labels.query), sys.intern(labels.source), detail, value)
+            query, source, detail = map(sys.intern, (labels.query, labels.source, row.detail(labels.get)))
+            row.take(found[pod], query, source, detail, value)
     for pod, rates in _rates(arrivals, scrapes).items():
         for query, each in rates.items():
             if len(each) == len(_named(found[pod], query)):
@@ -96,7 +96,9 @@ def _placed(samples: Iterable[Sample[Labels]], scrapes: Scrapes) -> Iterator[tup
 def _named(details: DriverMetrics, query: str) -> list[str]:
     """Return the sources of a query that say how their batches are bounded, as each does."""
     found = details.queries.get(query)
-    return [] if found is None else [name for name, one in found.sources.items() if one.lane is not None]
+    return (
+        [] if found is None else [name for name, one in found.sources.items() if one.read_limit is not None]
+    )
 
 
 def _rates(arrivals: Iterable[Sample[Labels]], scrapes: Scrapes) -> Mapping[Pod, Mapping[str, list[float]]]:

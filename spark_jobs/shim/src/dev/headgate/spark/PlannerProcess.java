@@ -215,9 +215,9 @@ public final class PlannerProcess {
       }
       String line = out.readLine();
       if (line != null) {
-        JsonNode said = JSON.readTree(line);
-        if (said.has("error")) {
-          throw new RefusedException(said.get("error").asText());
+        JsonNode said = PlannerProgram.read(line);
+        if (!said.path("port").isInt()) {
+          throw new RefusedException(said.path("error").asText(PlannerProgram.isNone(conf, line)));
         }
         address = new Link.Address(said.get("port").asInt(), token);
         attach();

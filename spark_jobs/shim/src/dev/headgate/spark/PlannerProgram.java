@@ -1,5 +1,7 @@
 package dev.headgate.spark;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.net.URISyntaxException;
@@ -7,8 +9,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.util.HexFormat;
+import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
-import java.util.stream.Stream;
 import org.apache.spark.SparkConf;
 import scala.Tuple2;
 
@@ -16,6 +19,9 @@ import scala.Tuple2;
 final class PlannerProgram {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final String PYTHON = PlannerProcess.PROPERTIES + "python";
+  private static final List<String> NAMED_BY =
+      List.of(PYTHON, "spark.pyspark.driver.python", "PYSPARK_DRIVER_PYTHON", "spark.pyspark.python", "PYSPARK_PYTHON");
+  private static final int MOST_PRINTED = 80;
 
   /** Understood by every Python that there is: what is too old says so. */
   private static final String BOOT =
@@ -50,19 +56,41 @@ final class PlannerProgram {
     return HexFormat.of().formatHex(bytes);
   }
 
+  /** What it has said first; no object where that is no planner's answer. */
+  static JsonNode read(String line) {
+    try {
+      return JSON.readTree(line);
+    } catch (JsonProcessingException e) {
+      return JSON.missingNode();
+    }
+  }
+
+  /** Why what has answered with this line is no planner. */
+  static String isNone(SparkConf conf, String line) {
+    String named = namedBy(conf).orElse("PATH");
+    String printed = line.length() > MOST_PRINTED ? line.substring(0, MOST_PRINTED) + "…" : line;
+    return named + " names " + python(conf) + ", which is no Python that starts a planner: it printed \"" + printed
+        + "\"; name a Python 3.9 or newer in " + PYTHON;
+  }
+
   /** The interpreter that is named for Headgate, or for the driver's Python, or the first {@code python3} on the path. */
   private static String python(SparkConf conf) {
-    return Stream.of(conf.get(PYTHON, null), conf.get("spark.pyspark.driver.python", null), System.getenv("PYSPARK_DRIVER_PYTHON"),
-            conf.get("spark.pyspark.python", null), System.getenv("PYSPARK_PYTHON"))
-        .filter(name -> name != null && !name.isBlank() && isInterpreter(name))
-        .findFirst()
-        .orElse("python3");
+    return namedBy(conf).map(by -> program(conf, by)).orElse("python3");
+  }
+
+  private static Optional<String> namedBy(SparkConf conf) {
+    return NAMED_BY.stream().filter(by -> isInterpreter(program(conf, by))).findFirst();
+  }
+
+  /** The value of a property of Spark, or of a variable; empty where it has none. */
+  private static String program(SparkConf conf, String by) {
+    return conf.get(by, Objects.requireNonNullElse(System.getenv(by), ""));
   }
 
   /** What opens a notebook is the driver's Python to PySpark, and takes other arguments than a Python does. */
   private static boolean isInterpreter(String name) {
     String program = name.substring(name.lastIndexOf('/') + 1);
-    return !program.startsWith("jupyter") && !program.startsWith("ipython");
+    return !program.isBlank() && !program.startsWith("jupyter") && !program.startsWith("ipython");
   }
 
   /** Where Python finds the runtime: in this jar, or, where that has none, in the installation that the jar is part of. */
