@@ -21,8 +21,9 @@ from headgate_contract import ControlDocument, RefusalReason
 from headgate_contract.codec import encode
 from headgate_contract.metrics import ALL, RENAMED
 from headgate_contract.receiving import read, write
-from support.contract_versions import CRD, DOCUMENT, PACKAGE, PAGE, ask, metrics_of, structure, versions
+from support.contract_versions import CRD, DOCUMENT, PACKAGE, PAGE, ask, left, metrics_of, structure, versions
 from support.crd_compatibility import breaks
+from support.operating import KEY
 
 VERSIONS = pytest.mark.parametrize("kept", versions(), ids=lambda folder: folder.name)
 
@@ -125,6 +126,29 @@ def test_todays_operator_reads_the_page_of_a_driver_of_that_version(kept: Path) 
         1,
     )
     assert source.far_ahead == source.unreadable == {"1": 1}
+
+
+# What is in a cluster --------------------------------------------------------------------------------
+
+
+def test_todays_operator_restarts_no_driver_of_one_from_before_and_forgets_nothing_that_it_knew() -> None:
+    """Another way to hash a launch, or another name of a label, would end every driver of a cluster at an upgrade."""
+    upgraded = left()
+    before = upgraded.cluster.application(KEY)["status"]
+    pods, [told] = upgraded.pods, upgraded.documents()
+
+    upgraded.settle()
+
+    assert upgraded.pods == pods
+    assert {"create pods", "delete pods"}.isdisjoint(upgraded.cluster.calls)
+    after = upgraded.cluster.application(KEY)["status"]
+    assert dict(leaves(before["memory"])).items() <= dict(leaves(after["memory"])).items()
+    kept = ("name", "backlog", "reason", "since")
+    assert [[query[name] for name in kept] for query in after["queries"]] == [
+        [query[name] for name in kept] for query in before["queries"]
+    ]
+    [now_told] = upgraded.documents()
+    assert dict(leaves(encode(told))).items() <= dict(leaves(encode(now_told))).items()
 
 
 # The resource ----------------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
     PYTHONPATH=tests python -m support.contract_versions
 
-keeps what the tree says now, under the version of its control document, and the definition of the resource. It is run
-at a release, and where something is broken before 1.0 that the changelog then names.
+keeps what the tree says now, under the version of its control document, the definition of the resource, and what an
+operator leaves in a cluster. It is run at a release, and where something is broken before 1.0 that the changelog then
+names.
 """
 
 from __future__ import annotations
@@ -19,12 +20,19 @@ from typing import Any
 
 import yaml
 
+from headgate.key import key_of
 from headgate_contract.document import MAJOR_VERSION, MINOR_VERSION
 from support.crd_compatibility import without_words
+from support.every_field import whole
+from support.fake_cluster import FakeCluster
+from support.operating import Operation
+from support.transitions import Edited
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "tests/data/contract"
 CRD = KEPT / "crd.json"
+LEFT = KEPT / "left.json"
+"""What an operator leaves of an application with every field, in a backlog: the application and its driver's pod."""
 PACKAGE, PAGE, DOCUMENT = "contract.zip", "metrics.txt", "document.json"
 
 _EXAMPLE = re.compile(r"^## A full example$.*?^```json\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -83,6 +91,25 @@ def keep(version: str, sources: Path, page: str) -> None:
     (folder / PAGE).write_text("".join(_page(metrics_of(folder / PACKAGE))))
 
 
+def leave() -> str:
+    """Return what today's operator leaves, as `LEFT` has it."""
+    edited = Edited(is_behind=True)
+    edited.declare(whole())
+    cluster = edited.cluster
+    objects = {plural: found for (plural, *_), found in cluster.objects.items() if plural != "events"}
+    return json.dumps({"now": cluster.now, "objects": objects}, indent=1) + "\n"
+
+
+def left() -> Edited:
+    """Return the application that `LEFT` has, with an operator of today's that has just started."""
+    kept = json.loads(LEFT.read_text())
+    objects = {(plural, *key_of(found)): found for plural, found in kept["objects"].items()}
+    running = {kept["objects"]["pods"]["metadata"]["uid"]}
+    versions = [int(found["metadata"]["resourceVersion"]) for found in objects.values()]
+    cluster = FakeCluster(kept["now"], objects, running=running, _version=max(versions))
+    return Edited(is_behind=True, operator=Operation(cluster))
+
+
 def _page(metrics: list[tuple[str, str, tuple[str, ...]]]) -> Iterator[str]:
     for name, kind, labels in metrics:
         told = ",".join(f'{label}="{_VALUES.get(label, "1")}"' for label in ("application", *labels))
@@ -100,3 +127,4 @@ if __name__ == "__main__":
         (ROOT / "docs/control-document.md").read_text(),
     )
     CRD.write_text(json.dumps(structure(), separators=(",", ":"), sort_keys=True) + "\n")
+    LEFT.write_text(leave())
