@@ -12,6 +12,7 @@ from headgate.handlers.rights import LEASE, SERVED
 from support.chart import NAMESPACE, of_kind, render
 from support.cluster import Cluster
 from support.control_plane import control_plane_in
+from support.driver import listened_at
 from support.go_tools import ROOT
 from support.operator_process import operator_process
 from support.served import Served
@@ -81,6 +82,11 @@ def test_the_chart_s_role_is_all_that_it_needs_for_a_whole_life(start, served: S
     served.driver()
     served.runs("flights-driver-1")
     served.becomes("Running")
+    begun = operator.line("headgate operator")
+    assert {port for _, port in listened_at(operator.process.pid)} == {
+        begun["metrics_port"],
+        begun["probe_port"],
+    }, "it waits for nobody else"
     served.declare(restart={"backoff": "1s"}, suspend=True)
     served.becomes("Suspended")
     served.declare(restart={"backoff": "1s"}, suspend=False)

@@ -34,10 +34,13 @@ def governed(**members):
 def test_a_script_runs_as_it_would_plainly_is_scraped_and_stops_at_a_batch_boundary(tmp_path):
     promtool = go_tool("promtool")
     source = recording(tmp_path / "source", 5000)
-    warnings = {"spark.log.level": "WARN"}
-    with driver(tmp_path, "copy.py", source, tmp_path / "out", tmp_path / "ck", conf=warnings) as running:
+    job = ("copy.py", source, tmp_path / "out", tmp_path / "ck")
+    open_to_all = ("--metrics-port", "0", "--metrics-address", "0.0.0.0")
+    with driver(tmp_path, *job, options=open_to_all, conf={"spark.log.level": "WARN"}) as running:
         running.wait_for_metric("headgate_source_processed_records_total", lambda v: v == 5000, query="copy")
         page = running.scrape()
+        is_open_to_others = {port for address, port in running.listens() if address != "127.0.0.1"}
+        assert is_open_to_others == {running.port}, "only the page of metrics is for others"
         running.signal(signal.SIGTERM)
         assert running.wait() == 0
         assert "the job's own end" in running.log

@@ -105,6 +105,10 @@ class Driver:
                     return float(sample.value)
         return None
 
+    def listens(self) -> set[tuple[str, int]]:
+        """Return address and port wherever any of its processes waits for connections."""
+        return set().union(*(listened_at(pid) for pid in living_in(self.directory)))
+
     def wait_for_metric(self, name: str, accept: Callable[[float], bool], **labels: str) -> float:
         """Wait until a metric has a value that is accepted."""
 
@@ -209,6 +213,16 @@ def living_in(directory: Path) -> list[int]:
     """Return the processes that run in `directory`: the driver's JVM and Python workers among them."""
     found = psutil.process_iter(["pid", "cwd", "status"])
     return [p.info["pid"] for p in found if p.info["cwd"] == str(directory) and p.info["status"] != "zombie"]
+
+
+def listened_at(pid: int) -> set[tuple[str, int]]:
+    """Return address and port wherever a process waits for connections; an address of IPv4 is told as one."""
+    found = psutil.Process(pid).net_connections("inet")
+    return {
+        (each.laddr.ip.removeprefix("::ffff:"), each.laddr.port)
+        for each in found
+        if each.status == psutil.CONN_LISTEN
+    }
 
 
 def wait_for(condition: Callable[[], Any], what: str, driver: Driver | None = None) -> Any:
