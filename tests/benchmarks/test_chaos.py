@@ -79,6 +79,16 @@ def test_what_does_not_hold_is_told_with_its_seed_and_a_command(
     assert len(list((bench.root / "fuzz").iterdir())) == len(fuzz.SURFACES)
 
 
+def test_a_surface_that_makes_the_process_grow_has_failed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        fuzz, "feed", lambda surface, *_: Fed(inputs=9, grown_mib=70 * (surface.name == "log"))
+    )
+    fuzz.measure(bench)
+    assert bench.broken == ["log: the process has grown by 70 MiB in 9 inputs"]
+
+
 def test_it_ends_with_an_error_where_something_did_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     def measure(bench: Bench) -> dict[str, object]:
         bench.fails("a law", "a command")

@@ -6,6 +6,10 @@ draws; `make chaos` feeds a million.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,6 +75,26 @@ def test_what_hangs_is_a_defect(monkeypatch) -> None:
 
     assert defect is not None
     assert HangError.__name__ in defect.told
+
+
+KEEPS = """
+from support.fuzzing import feed
+from support.surfaces import Surface
+kept = []
+for reader in (len, lambda _: kept.append(b"x" * 2**20)):
+    print(round(feed(Surface("duration", reader), 100, seed=1).grown_mib))
+"""
+
+
+@pytest.mark.processes
+def test_what_a_surface_keeps_of_its_inputs_is_counted() -> None:
+    """In a process of its own, since it is counted by the most that a process has ever had."""
+    paths = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", KEEPS], capture_output=True, text=True, check=True, env=os.environ | paths
+    )
+    nothing, everything = map(int, done.stdout.split())
+    assert nothing < 50 < everything
 
 
 def test_a_seed_draws_the_same_inputs_each_time() -> None:

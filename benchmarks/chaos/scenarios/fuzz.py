@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from benchmarks.chaos.scenario import Bench, Scenario
-from benchmarks.local.results import Figure, Goal, Measured, Report
+from benchmarks.local.results import Figure, Goal, Measured
 from support.fuzzing import feed
 from support.surfaces import SURFACES
 
 INPUTS = 1_000_000
+GROWN_MIB = 64
+"""More than that nobody needs to remember of text that was read or refused."""
 FIGURES = (
     Figure("fuzz_inputs", "inputs", Goal(">=", INPUTS)),
     Figure("fuzz_failures", "inputs", Goal("<=", 0)),
     Figure("fuzz_slowest_seconds", "s", Goal("<=", 0.05)),
-    Figure("fuzz_memory_grown_mib", "MiB", Report()),
+    Figure("fuzz_memory_grown_mib", "MiB", Goal("<=", GROWN_MIB)),
 )
 
 
@@ -35,6 +37,11 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
                 f"{surface.name}: {last}",
                 f"PYTHONPATH=tests:. python -m support.fuzzing {surface.name} {file}",
             )
+        if fed.grown_mib > GROWN_MIB:
+            what = (
+                f"{surface.name}: the process has grown by {fed.grown_mib:.0f} MiB in {fed.inputs:,} inputs"
+            )
+            bench.fails(what, f"python -m benchmarks.chaos --only fuzz --seed {bench.seed}")
         bench.tell(f"{surface.name}: {fed.inputs:,} inputs, {len(fed.defects)} of them defects")
     return {
         "fuzz_inputs": Measured([sum(inputs.values())], {**inputs, "seed": bench.seed}),
