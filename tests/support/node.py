@@ -168,9 +168,12 @@ class Node:
         self._group = group
         self._system = group.child("system")
         self._kubeconfig = kubeconfig
+        self._inside: list[str] = []
+        """What to put before a command that shall see the processes of the nodes."""
 
     def start_runtime(self, namespaces: Namespaces) -> None:
         """Start containerd, and wait until it answers. What it stores is in memory, and gone with the namespaces."""
+        self._inside = namespaces.enter()
         stored = self._layout.folder / "containerd"
         stored.mkdir()
         run(*namespaces.enter(), "mount", "-t", "tmpfs", "tmpfs", stored)
@@ -222,6 +225,19 @@ class Node:
         finally:
             with suppress(AssertionError):  # a probe may have ended it
                 run(*self._ctr("tasks", "resume", container))
+
+    @contextmanager
+    def sending(self, pod: Manifest, *queue: str) -> Iterator[None]:
+        """Have what a pod sends go through such a queue of `tc` meanwhile; the pod may be gone afterwards."""
+        tasks = run(*self._ctr("tasks", "list")).splitlines()
+        process = next(line.split()[1] for line in tasks if line.startswith(_container(pod)))
+        there = (*self._inside, "nsenter", "--target", process, "--net", "--", "tc", "qdisc")
+        run(*there, "add", "dev", "eth0", "root", *queue)
+        try:
+            yield
+        finally:
+            with suppress(AssertionError):
+                run(*there, "del", "dev", "eth0", "root")
 
     def remove_images(self) -> None:
         """Remove what the runtime has stored; it has to be gone."""

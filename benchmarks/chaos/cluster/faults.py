@@ -7,7 +7,7 @@ import random
 import time
 
 from benchmarks.chaos.blows import Fault
-from benchmarks.chaos.cluster.world import PENDING, World
+from benchmarks.chaos.cluster.world import FASTEST, PENDING, World
 from headgate.adapters.kubernetes.names import CONTROL
 from support.chart import NAMESPACE
 from support.copies import NAME
@@ -31,6 +31,17 @@ def operator_stands(world: World, chance: random.Random) -> None:
     with world.nodes.node_of(pod).standing(pod):
         world.apply(rate=chance.choice([10_000, 12_000]))
         world.wait_for(lambda: world.lease_holder() != pod["metadata"]["name"], "another one that leads")
+
+
+def operator_rolled_out(world: World, chance: random.Random) -> None:
+    """While somebody edits, as an upgrade would: replica after replica is replaced, and no driver."""
+    driver = world.driver()["metadata"]["uid"]
+    world.nodes.kubectl("-n", NAMESPACE, "rollout", "restart", "deployment/headgate")
+    for _ in range(chance.randint(2, 6)):
+        world.apply(rate=chance.randint(8_000, FASTEST))
+        time.sleep(chance.uniform(0.1, 2.0))
+    world.nodes.kubectl("-n", NAMESPACE, "rollout", "status", "deployment/headgate", "--timeout=240s")
+    assert world.driver()["metadata"]["uid"] == driver, "a new operator has replaced the driver"
 
 
 def api_server_killed(world: World, chance: random.Random) -> None:
@@ -85,6 +96,32 @@ def executor_deleted(world: World, _: random.Random) -> None:
         world.person.kubectl("delete", "pod", pod["metadata"]["name"], "--force", "--grace-period=0")
 
 
+# Network --------------------------------------------------------------------------------------------
+
+CUT = ("pfifo", "limit", "0")
+SLOW = ("tbf", "rate", "256kbit", "burst", "3000", "latency", "2s")
+
+
+def driver_cut_off(world: World, chance: random.Random) -> None:
+    """Nothing of what it sends arrives, without a word: at executors, at the API server, at who scrapes it."""
+    pod = world.driver()
+    with world.nodes.node_of(pod).sending(pod, *CUT):
+        time.sleep(chance.uniform(1.0, 20.0))
+
+
+def executor_cut_off(world: World, chance: random.Random) -> None:
+    for pod in world.executors()[:1]:
+        with world.nodes.node_of(pod).sending(pod, *CUT):
+            time.sleep(chance.uniform(1.0, 20.0))
+
+
+def driver_far_away(world: World, chance: random.Random) -> None:
+    """What it sends is slow, and waits for as long as two seconds."""
+    pod = world.driver()
+    with world.nodes.node_of(pod).sending(pod, *SLOW):
+        time.sleep(chance.uniform(3.0, 15.0))
+
+
 def has_gone(world: World, uid: str) -> None:
     """Wait until a driver runs no more: until then the status may tell of it as before."""
 
@@ -100,7 +137,7 @@ def has_gone(world: World, uid: str) -> None:
 
 def edited(world: World, chance: random.Random) -> None:
     for _ in range(chance.randint(4, 10)):
-        world.apply(interval=chance.choice(["500ms", "1s", "2s", "3s"]), rate=chance.randint(8_000, 20_000))
+        world.apply(interval=chance.choice(["500ms", "1s", "2s", "3s"]), rate=chance.randint(8_000, FASTEST))
         time.sleep(chance.uniform(0.1, 1.0))
 
 
@@ -115,7 +152,7 @@ def control_overwritten(world: World, chance: random.Random) -> None:
     text = chance.choice(["{", "", json.dumps({"schemaVersion": "1.0", "generation": 1, "queries": {}})])
     name = world.driver()["metadata"]["name"]
     world.person.kubectl("annotate", "pod", name, f"{CONTROL}={text}", "--overwrite")
-    world.apply(rate=chance.randint(8_000, 20_000))  # something to be told, by which it is found
+    world.apply(rate=chance.randint(8_000, FASTEST))  # something to be told, by which it is found
     world.wait_for(
         lambda: world.driver()["metadata"]["annotations"].get(CONTROL) != text, "a document of the operator's"
     )
@@ -167,6 +204,7 @@ FAULTS = (
     Fault("operator_killed", 10, operator_killed),
     Fault("operator_deleted", 8, operator_deleted),
     Fault("operator_stands", 4, operator_stands),
+    Fault("operator_rolled_out", 4, operator_rolled_out),
     Fault("api_server_killed", 10, api_server_killed),
     Fault("store_killed", 8, store_killed),
     Fault("prometheus_killed", 8, prometheus_killed),
@@ -175,6 +213,9 @@ FAULTS = (
     Fault("node_drained", 3, node_drained),
     Fault("executor_killed", 8, executor_killed),
     Fault("executor_deleted", 6, executor_deleted),
+    Fault("driver_cut_off", 6, driver_cut_off),
+    Fault("executor_cut_off", 4, executor_cut_off),
+    Fault("driver_far_away", 6, driver_far_away),
     Fault("edited", 12, edited),
     Fault("verdict_flaps", 10, verdict_flaps),
     Fault("control_overwritten", 8, control_overwritten),

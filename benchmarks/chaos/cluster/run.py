@@ -5,17 +5,29 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from laws.cover import CoverError, audit_checkpoint
 
 from benchmarks.chaos.blows import Fault, drawn, struck
 from benchmarks.chaos.cluster.faults import FAULTS, suspend
-from benchmarks.chaos.cluster.world import RECORDS_PER_CHECKPOINT, World, world_in
+from benchmarks.chaos.cluster.world import (
+    BURST_SECONDS,
+    FASTEST,
+    RECORDS_PER_CHECKPOINT,
+    World,
+    world_in,
+)
+from benchmarks.chaos.end_to_end.audit import Limits, too_fast
+from benchmarks.event_log import Batch, EventLog
 from support.copies import NAME, QUERY
 from support.requirements import need_namespaces
+
+LIMITS = Limits(RECORDS_PER_CHECKPOINT, FASTEST, BURST_SECONDS)
+"""The widest that was asked for at any time."""
 
 
 @dataclass
@@ -77,7 +89,7 @@ def audited(world: World, faults: Counter[str], seconds: float) -> Found:
 
 
 def untold(world: World, copied: Counter[int], rows: int) -> Iterator[str]:
-    """Yield what the checkpoint breaks, and what is in the output beyond it."""
+    """Yield what checkpoint and event logs break, and what is in the output beyond the checkpoint."""
     if not world.volume.is_between_batches:
         yield "a driver that was asked to stop left a batch that it has planned"
     if beyond := sum(1 for row in copied if row >= rows):
@@ -86,3 +98,19 @@ def untold(world: World, copied: Counter[int], rows: int) -> Iterator[str]:
         audit_checkpoint(world.volume.folder / "checkpoint")
     except CoverError as error:
         yield str(error)
+    logs = [batches for folder in world.events if (batches := EventLog(folder).of(QUERY))]
+    if not logs:
+        yield "no driver has told what it has run: there is no event log"
+    drivers = dict(enumerate(sorted(logs, key=lambda batches: batches[0].started), 1))
+    yield from two_at_once(drivers)
+    yield from too_fast(drivers, LIMITS)
+
+
+def two_at_once(drivers: Mapping[int, Sequence[Batch]]) -> Iterator[str]:
+    """Yield each driver that has committed what the one before it had, or after the next had begun to."""
+    for (before, ran), (after, next_ran) in pairwise(drivers.items()):
+        if ran[-1].number >= next_ran[0].number:
+            yield (
+                f"driver {before} has committed batch {ran[-1].number}, and driver {after} "
+                f"has begun with batch {next_ran[0].number}"
+            )

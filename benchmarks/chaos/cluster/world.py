@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.chaos.blows import awaited
 from support.chart import NAMESPACE
 from support.cluster import KubectlError
-from support.copies import NAME, Volume, image, manifest
+from support.copies import MOUNTED, NAME, Volume, image, manifest
 from support.guide import Guide
 from support.installed import install, scraping_pods
 from support.node import NodeCluster, nodes_in
@@ -27,8 +27,16 @@ ROWS = 6_000_000
 """A thousand arrive each second: more than an hour's."""
 RECORDS_PER_CHECKPOINT = 60_000
 PENDING, RATE, INTERVAL = 20_000, 15_000, "1s"
+FASTEST, BURST_SECONDS = 20_000, 5
+"""The highest rate that anybody asks for, in rows a second, and what may be saved up of it."""
 IN_BACKLOG = "5s"
 """The interval in backlog, of `support.copies`."""
+EVENTS = {
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+    "spark.eventLog.dir": (MOUNTED / "events").as_uri(),
+}
+"""What each driver has run, and when, in Spark's own words."""
 DEADLINE_SECONDS = 240.0
 """For whatever has to come about by itself: a driver on a busy machine takes a minute until it commits."""
 LOOK_SECONDS = 0.5
@@ -63,9 +71,10 @@ class World:
     def resource(self) -> dict[str, Any]:
         """The resource, as it is wanted now."""
         limit = {"recordsPerCheckpoint": RECORDS_PER_CHECKPOINT, "recordsPerSecond": self.wanted["rate"]}
-        limit["duringBacklog"] = dict(limit)
+        limit |= {"duringBacklog": dict(limit), "maxBurst": f"{BURST_SECONDS}s"}
         source = {"backlog": {"pendingRecords": self.wanted["pending"]}, "rateLimit": limit}
         said = manifest(self.started, source=source)
+        said["spec"]["sparkConf"] |= EVENTS
         said["spec"]["queries"][0]["checkpoint"]["interval"] = self.wanted["interval"]
         said["spec"]["executor"]["instances"] = self.wanted["instances"]
         return said
@@ -113,6 +122,11 @@ class World:
     def executors(self) -> list[dict[str, Any]]:
         """Return the pods of executors that run."""
         return [pod for pod in self.person.pods("executor") if is_running(pod)]
+
+    @property
+    def events(self) -> list[Path]:
+        """The event log of each driver that there was."""
+        return sorted((self.volume.folder / "events").glob("eventlog_*"))
 
     # How far it is ---------------------------------------------------------------------------------
 
@@ -219,6 +233,8 @@ def world_in(root: Path, tell: Callable[[str], None]) -> Iterator[World]:
             metrics = running.enter_context(prometheus(root / "prometheus", config=config, address=ADDRESS))
         volume = Volume(root / "volume")
         volume.claim(nodes, namespace)
+        (events := volume.folder / "events").mkdir()
+        events.chmod(0o777)
         world = World(nodes, metrics, volume, namespace, time.time(), tell)
         running.callback(partial(tell, "the cluster ends"))
         world.installs()
