@@ -47,6 +47,7 @@ SETTINGS = (
     "full",
     "pauses",
     "meeting",
+    "requests",
 )
 OTHER = Owner(application="shop/orders", host="node-3", pid=4711, since=1764076500)
 TRUSTED_SECONDS = 1.0
@@ -237,6 +238,28 @@ def test_a_look_from_before_the_machine_was_suspended_is_not_trusted(
     spark: SparkSession, nanos: int, millis_by_the_wall: int, *, is_trusted: bool
 ) -> None:
     assert spark._jvm.dev.headgate.spark.Fence.isTrusted(nanos, millis_by_the_wall) == is_trusted
+
+
+def test_a_batch_costs_the_store_one_status_and_short_ones_one_a_second(
+    driver: Driver, store: Any, tmp_path: Path
+) -> None:
+    asked = tmp_path / "asked"
+    store.set("fs.faulty.requests", str(asked))
+
+    def beside_the_checkpoint() -> list[str]:
+        lines = asked.read_text().splitlines()
+        return [line.replace(f"{tmp_path}/ck.headgate/", "") for line in lines if ".headgate/" in line]
+
+    query = start(driver, f"faulty:{tmp_path}/ck")
+    wait_until(partial(has_committed, tmp_path / "ck", 1), "a commit")
+    before, began = len(beside_the_checkpoint()), time.monotonic()
+    wait_until(partial(has_committed, tmp_path / "ck", 25), "many more")
+    found, took = beside_the_checkpoint()[before:], time.monotonic() - began
+    query.stop()
+
+    looks = [line for line in found if line.startswith("status epoch.")]
+    assert 1 <= len(looks) <= 1 + took / TRUSTED_SECONDS, "it is trusted for so long"
+    assert {line.partition(".")[0] for line in found} <= {"status epoch", "status sign"}
 
 
 def test_a_query_that_ends_gives_its_checkpoint_back(driver: Driver, tmp_path: Path) -> None:

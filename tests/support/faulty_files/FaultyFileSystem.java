@@ -46,6 +46,8 @@ import org.apache.hadoop.util.Progressable;
  *   <li>{@code meeting}: so many epochs are to be under way at once before one of them is deleted; without them that fails
  *   <li>{@code weather}: a file of this machine, looked at before each write. While it says {@code full} the disk is; with {@code slow
  *       200} it takes so many milliseconds to make a file, and as many to publish it
+ *   <li>{@code requests}: a file of this machine to which a line is added for each status, list, open and delete: which of these, and of
+ *       which file
  *   <li>{@code latency} (0): milliseconds that each request takes, as to a store far away: a status, a list, a delete, to open, to end
  *       what is written, and a rename, which is two where it replaces (a copy and a delete). Such a store has neither links nor modes
  * </ul>
@@ -68,6 +70,7 @@ public class FaultyFileSystem extends RawLocalFileSystem {
   private String name;
   private String pauses;
   private String weather;
+  private String requests;
   private long latency;
   private int meeting;
 
@@ -85,6 +88,7 @@ public class FaultyFileSystem extends RawLocalFileSystem {
     name = conf.get("fs.faulty.name", "somebody");
     pauses = conf.get("fs.faulty.pauses");
     weather = conf.get("fs.faulty.weather");
+    requests = conf.get("fs.faulty.requests");
     latency = conf.getLong("fs.faulty.latency", 0);
     meeting = conf.getInt("fs.faulty.meeting", 0);
   }
@@ -105,6 +109,13 @@ public class FaultyFileSystem extends RawLocalFileSystem {
       throw new AccessControlException(path + ": 403 Forbidden");
     }
     return path;
+  }
+
+  private void requested(String what, Path path) throws IOException {
+    if (requests != null) {
+      Files.writeString(java.nio.file.Path.of(requests), what + " " + path.toUri().getPath() + "\n", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+    }
+    requested(1);
   }
 
   private void requested(int times) throws IOException {
@@ -135,25 +146,25 @@ public class FaultyFileSystem extends RawLocalFileSystem {
 
   @Override
   public FileStatus getFileStatus(Path path) throws IOException {
-    requested(1);
+    requested("status", path);
     return super.getFileStatus(permitted(path));
   }
 
   @Override
   public FileStatus[] listStatus(Path path) throws IOException {
-    requested(1);
+    requested("list", path);
     return super.listStatus(permitted(path));
   }
 
   @Override
   public FSDataInputStream open(Path path, int bufferSize) throws IOException {
-    requested(1);
+    requested("open", path);
     return super.open(permitted(path), bufferSize);
   }
 
   @Override
   public boolean delete(Path path, boolean recursive) throws IOException {
-    requested(1);
+    requested("delete", path);
     if (meeting > 0 && path.getName().startsWith("epoch.")) {
       meet();
     }
