@@ -20,14 +20,16 @@ def test_alice_has_what_she_has_without_mallory(seed: int) -> None:
 
 def test_her_life_has_what_a_neighbour_could_disturb() -> None:
     world = World()
-    states = []
+    states, verdicts = [], []
     for number in range(STEPS):
         world.step(number, None)
         if number > 0:
             states.append(world.operator.state(KEY))
+            verdicts += [query["backlog"] for query in world.operator.status(KEY).get("queries", ())]
 
     assert {"Pending", "Running", "BackingOff", "Suspended"} <= set(states)
     assert states[-1] == "Running"
+    assert {True, False} <= set(verdicts), "and so are her documents"
 
 
 def test_the_law_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,8 @@ LIFE: Final[Mapping[int, Mapping[str, Any]]] = {
 }
 """What Alice declares, and in which step; at the twentieth her driver fails."""
 FAILS_AT: Final = 20
+BEHIND: Final = range(12)
+"""Steps in which her driver tells of a backlog; one that was live before would have to be behind for longer."""
 STEPS: Final = 40
 
 
@@ -63,6 +65,7 @@ class World:
         if number == FAILS_AT:
             for pod in self._of("team"):
                 _fails(self, pod)
+        self._her_driver_tells(number)
         if mallory is not None:
             for _ in range(mallory.randint(0, 3)):
                 self._misuse(mallory)
@@ -87,6 +90,13 @@ class World:
             IDENTITY.sub(lambda found: '"id": ""' if found[0].startswith('"') else "lineage", shown)
         )
         return {"due": self.operator.due.get(KEY), "objects": objects, "told": told}
+
+    def _her_driver_tells(self, number: int) -> None:
+        lag, pending = (36_000.0, 9e6) if number in BEHIND else (1.0, 0.0)
+        found = {"watermark_lag_seconds": lag, "pending_records": pending}
+        self.operator.measurements.metrics(KEY).reports("delays", sources={"flights": found})
+        if number == BEHIND.stop:
+            self.operator.due[KEY] = self.cluster.now  # who looks at metrics has found something new
 
     def _nodes_act(self) -> None:
         for pod in self._of("team"):
