@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from support.cluster import Cluster
 from support.operator_process import OperatorProcess, operator_process
-from support.served import IMAGE, Served
+from support.served import IMAGE, LEASE, Served
 
 Start = Callable[..., OperatorProcess]
 
@@ -22,9 +23,18 @@ def served(control_plane: Cluster, namespace: str) -> Served:
 
 @pytest.fixture
 def start(served: Served, tmp_path: Path) -> Iterator[Start]:
-    """Start an operator for the namespace; flags are added. Called again, start another replica."""
+    """Start an operator for the namespace; flags are added. Called again, start another replica.
+
+    It may do what the chart lets it do, and nothing else, unless another kubeconfig is given.
+    """
     with ExitStack() as running:
         count = 0
+
+        @cache
+        def ours() -> Path:
+            account = served.account()
+            served.grant()
+            return account
 
         def started(*flags: str, kubeconfig: Path | None = None) -> OperatorProcess:
             nonlocal count
@@ -34,12 +44,12 @@ def start(served: Served, tmp_path: Path) -> Iterator[Start]:
                 served.namespace,
                 "--lease-namespace",
                 served.namespace,
+                "--lease-name",
+                LEASE,
                 "--default-image",
                 IMAGE,
             )
-            process = operator_process(
-                kubeconfig or served.cluster.kubeconfig, tmp_path / f"operator-{count}.log", *own, *flags
-            )
+            process = operator_process(kubeconfig or ours(), tmp_path / f"operator-{count}.log", *own, *flags)
             return running.enter_context(process)
 
         yield started

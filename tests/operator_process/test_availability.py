@@ -8,18 +8,17 @@ from datetime import timedelta
 import pytest
 
 from headgate.settings import Settings
-from support.served import CONTROL, Served
+from support.served import CONTROL, LEASE, Served
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
-LEASE = ("lease", "headgate-operator")
 SHORT = ("--lease-duration", "6s", "--lease-renew-deadline", "4s", "--lease-retry-period", "500ms")
 """As short as a busy API server lets a leader renew in time."""
 
 
 def holder(served: Served) -> str | None:
-    lease = json.loads(served.kubectl("get", *LEASE, "-o", "json"))
+    lease = json.loads(served.kubectl("get", "lease", LEASE, "-o", "json"))
     return lease["spec"].get("holderIdentity")
 
 
@@ -101,7 +100,7 @@ def test_a_replica_that_is_stopped_while_it_waits_exits_with_0(start, served: Se
 def test_a_leader_whose_lease_is_taken_ends_at_once(start, served: Served) -> None:
     leader = start("--identity", "a").begin_leading()
     thief = {"spec": {"holderIdentity": "somebody", "renewTime": "2030-01-01T00:00:00.000000Z"}}
-    served.kubectl("patch", *LEASE, "--type=merge", "-p", json.dumps(thief))
+    served.kubectl("patch", "lease", LEASE, "--type=merge", "-p", json.dumps(thief))
 
     assert leader.wait() == 1
     assert leader.line("held by somebody now; this process ends at once")

@@ -12,13 +12,12 @@ import yaml
 
 from headgate import __version__
 from support.cluster import CRDS, Cluster
-from support.served import Served
+from support.served import LEASE, Served
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
 CRD = CRDS / "headgate.dev_sparkapplications.yaml"
-LEASE = "headgate-operator"
 SHORT = ("--lease-duration", "6s", "--lease-renew-deadline", "4s", "--lease-retry-period", "500ms")
 Schema = dict[str, Any]
 

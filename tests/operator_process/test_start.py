@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
 from headgate.handlers.rights import LEASE, SERVED
 from support.chart import NAMESPACE, of_kind, render
@@ -20,20 +19,6 @@ from support.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 CRD = ROOT / "crds" / "headgate.dev_sparkapplications.yaml"
-
-
-def granted(served: Served, account: str) -> list[dict[str, object]]:
-    """The chart's Roles for one namespace, which is the release's as well, and bindings to `account`."""
-    values = {"namespaces": [served.namespace], "rbac": {"aggregate": False}}
-    found = [
-        manifest
-        for manifest in render("--namespace", served.namespace, values=values)
-        if manifest["kind"] in {"Role", "RoleBinding"} and "driver" not in manifest["metadata"]["name"]
-    ]
-    for manifest in found:
-        for subject in manifest.get("subjects", ()):
-            subject["name"] = account
-    return found
 
 
 def test_settings_that_are_refused_end_it_with_2(control_plane: Cluster, tmp_path: Path) -> None:
@@ -56,9 +41,7 @@ def test_a_kubeconfig_that_is_not_there_ends_it_with_2(tmp_path: Path) -> None:
 
 
 def test_every_missing_right_is_named_and_a_granted_one_is_noticed(start, served: Served) -> None:
-    served.kubectl("create", "serviceaccount", "operator")
-    kubeconfig = served.cluster.user(f"system:serviceaccount:{served.namespace}:operator")
-    operator = start("--lease-name", "headgate", kubeconfig=kubeconfig)
+    operator = start(kubeconfig=served.account())
     said = operator.line("missing rights")["event"]
 
     for rule in SERVED:
@@ -69,15 +52,12 @@ def test_every_missing_right_is_named_and_a_granted_one_is_noticed(start, served
     assert (status, reason.strip()) == (503, said)
     assert operator.probe("/healthz")[0] == 200
 
-    served.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(granted(served, "operator")))
+    served.grant()
     operator.begin_leading()
 
 
 def test_the_chart_s_role_is_all_that_it_needs_for_a_whole_life(start, served: Served) -> None:
-    served.kubectl("create", "serviceaccount", "operator")
-    served.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(granted(served, "operator")))
-    kubeconfig = served.cluster.user(f"system:serviceaccount:{served.namespace}:operator")
-    operator = start("--lease-name", "headgate", kubeconfig=kubeconfig).begin_leading()
+    operator = start().begin_leading()
     served.declare(restart={"backoff": "1s"})
     served.driver()
     served.runs("flights-driver-1")

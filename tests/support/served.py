@@ -1,17 +1,26 @@
-"""Applications of a namespace that an operator serves, and a kubelet that a test plays."""
+"""Applications of a namespace that an operator serves, its rights there, and a kubelet that a test plays."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+import yaml
+
+from support.chart import Manifest, render
 from support.cluster import Cluster
 from support.manifests import application, query
 from support.waiting import wait_until
 
 IMAGE = "example/spark:4.3.0"
 CONTROL = "headgate.dev/control"
+ACCOUNT = "operator"
+"""That of the operator, in the namespace that is its home."""
+LEASE = "headgate"
+"""The only one that the chart lets it make."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +36,19 @@ class Served:
         manifest["metadata"]["name"] = name
         manifest["spec"]["main"]["file"] = "local:///opt/app/job.py"
         self.kubectl("apply", "-f", "-", input=json.dumps(manifest))
+
+    def account(self) -> Path:
+        """Make the operator's account, which may do nothing yet, and return a kubeconfig of it."""
+        self.kubectl("create", "serviceaccount", ACCOUNT)
+        return self.cluster.user(f"system:serviceaccount:{self.namespace}:{ACCOUNT}")
+
+    def grant(self, *served: Served, to: Served | None = None) -> None:
+        """Give the account what the chart gives to an operator of this namespace and of those; at home, or there."""
+        place = (to or self).namespace
+        found = [
+            one for one in rights(self, *served) if one["metadata"].get("namespace", self.namespace) == place
+        ]
+        self.cluster.kubectl("-n", place, "apply", "-f", "-", input=yaml.safe_dump_all(found))
 
     def application(self, name: str = "flights") -> dict[str, Any] | None:
         """Return an application; `None` when it is gone."""
@@ -104,3 +126,27 @@ class Served:
     def _patch_status(self, pod: str, status: dict[str, Any]) -> None:
         patch = json.dumps({"status": status})
         self.kubectl("patch", "pod", pod, "--subresource=status", "--type=merge", "-p", patch)
+
+
+def rights(home: Served, *others: Served) -> list[Manifest]:
+    """Return the chart's Roles for an operator that serves these namespaces, and their bindings to its account."""
+    text = _rights(1 + len(others))
+    for number, one in enumerate((home, *others)):
+        text = text.replace(f"namespace-{number}", one.namespace)
+    found: list[Manifest] = json.loads(text)
+    return found
+
+
+@cache
+def _rights(namespaces: int) -> str:
+    named = [f"namespace-{number}" for number in range(namespaces)]
+    values = {"namespaces": named, "rbac": {"aggregate": False}}
+    found = [
+        manifest
+        for manifest in render("--namespace", named[0], values=values)
+        if manifest["kind"] in {"Role", "RoleBinding"} and "driver" not in manifest["metadata"]["name"]
+    ]
+    for manifest in found:
+        for subject in manifest.get("subjects", ()):
+            subject |= {"name": ACCOUNT, "namespace": named[0]}
+    return json.dumps(found)
