@@ -1,28 +1,52 @@
-"""The runbook quotes what the driver's log says: whoever looks for a line there must find it."""
+"""What the runbook quotes of logs is what they say, and whatever a log warns of is on a page."""
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEADING = "## What the driver's log says of a source\n"
+HEADINGS = ("## What the driver's log says of a source\n", "## What else the logs say\n")
+PAGES = "\n".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("*.md")))
+FILES = [
+    file
+    for package in ("spark_jobs/headgate_spark", "operator/headgate")
+    for file in sorted((ROOT / package).rglob("*.py"))
+]
 
 
 def quoted() -> list[str]:
     runbook = (ROOT / "docs/runbook.md").read_text(encoding="utf-8")
-    section = runbook.partition(HEADING)[2].partition("\n## ")[0]
-    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    sections = [runbook.partition(heading)[2].partition("\n## ")[0] for heading in HEADINGS]
+    lines = [line for section in sections for line in section.splitlines()]
+    rows = [line.split("|")[1] for line in lines if line.startswith("| `")]
     return [sentence for row in rows for sentence in re.findall("`([^`]+)`", row)]
+
+
+def warned() -> list[str]:
+    """Return what is logged as a warning or an error, where it is always the same: up to the first mark."""
+    calls = (
+        call
+        for file in FILES
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("log.warning", "log.error") and call.args
+    )
+    sentences = {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
+    return sorted(re.split("[;:,.]", sentence)[0] for sentence in sentences)
 
 
 @pytest.fixture(scope="module")
 def said() -> str:
-    """Return the sources of the runtime, with sentences that go over several lines put together."""
-    files = (ROOT / "spark_jobs/headgate_spark").rglob("*.py")
-    return re.sub(r'"\n\s+"', "", "".join(file.read_text(encoding="utf-8") for file in files))
+    """Return the sources, with sentences that go over several lines put together."""
+    return re.sub(r'"\n\s+"', "", "".join(file.read_text(encoding="utf-8") for file in FILES))
 
 
 @pytest.mark.parametrize("sentence", quoted())
 def test_what_the_runbook_quotes_is_what_the_log_says(said, sentence):
     assert sentence in said
+
+
+@pytest.mark.parametrize("sentence", warned())
+def test_what_a_log_warns_of_is_on_a_page(sentence):
+    assert sentence in PAGES
