@@ -10,6 +10,7 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from laws.cover import audit_checkpoints
 from pyspark.sql import SparkSession
 
 from support.backfills import Batch, Event, Joining, closing
@@ -100,6 +101,7 @@ def writes_what_the_streaming_join_does(spark: SparkSession, tmp_path: Path, how
         joining.arrive([*batches[1:], closing(batches)])
         found, expected = joining.compared(spark, joined)
         assert found == expected
+        assert audit_checkpoints(Path(folder)) > 0, "the folder is gone when others are looked at"
 
 
 @pytest.mark.parametrize("how", KINDS)

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import pytest
+from laws.cover import audit_checkpoint
 
 from support.chart import RELEASE
 from support.copies import NAME, Volume, manifest
@@ -127,3 +128,4 @@ def test_a_stop_ends_the_sidecars_with_the_pods(story: Story) -> None:
     )
     assert story.volume.is_between_batches
     assert story.volume.copied == list(range(story.volume.committed))
+    assert audit_checkpoint(story.volume.folder / "checkpoint") > 0

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from laws.cover import audit_checkpoint
 
 from support.chart import CHART, NAMESPACE, RELEASE
 from support.cluster import KubectlError
@@ -86,6 +87,7 @@ class Story:
     def nothing_is_lost_or_doubled(self) -> None:
         assert self.volume.is_between_batches
         assert self.volume.copied == list(range(self.volume.committed))
+        assert audit_checkpoint(self.volume.folder / "checkpoint") > 0
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
+from laws.cover import audit_checkpoints
 from prometheus_client.samples import Sample
 
 from headgate_contract import (
@@ -146,6 +147,7 @@ def run(kind: Kind, kafka: Broker, topics: Mapping[str, str]) -> Course:
     await_rows(course, total | {f"plain_{name}": count for name, count in total.items()})
     course.governed = {name: sorted(rows(kind, query)) for name, query in queries.items()}
     course.ungoverned = {name: sorted(rows(kind, query)) for name, query in plain.items()}
+    assert audit_checkpoints(kind.folder) >= len(TOPICS)
     return course
 
 
