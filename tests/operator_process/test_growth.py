@@ -1,0 +1,45 @@
+"""An operator whose drivers end again and again holds no more than before: threads, descriptors, sockets, series."""
+
+from __future__ import annotations
+
+import re
+
+import psutil
+import pytest
+
+from support.served import Served
+from support.waiting import wait_until
+
+pytestmark = pytest.mark.cluster
+RESTARTS, LEFT_OUT = 8, 2
+"""The first looks are left out: connections are made, and counters appear with the first that they count."""
+QUICK = {"backoff": "100ms", "maxBackoff": "100ms", "maxRetries": 1000}
+
+
+def test_restarts_of_a_driver_leave_nothing_in_the_operator(start, served: Served) -> None:
+    operator = start().begin_leading()
+    process = psutil.Process(operator.process.pid)
+    served.declare(restart=QUICK)
+    looks = []
+    for attempt in range(1, RESTARTS + 1):
+        pod = f"flights-driver-{attempt}"
+        served.driver(attempt=attempt)
+        served.runs(pod)
+        wait_until(
+            lambda number=attempt: (
+                (served.status()["attempt"], served.status()["state"]) == (number, "Running")
+            ),
+            f"attempt {attempt} to run",
+        )
+        looks.append(
+            {
+                "threads": process.num_threads(),
+                "descriptors": process.num_fds(),
+                "sockets": len(process.net_connections("inet")),
+                "series": len(re.findall(r"^[a-z]", operator.metrics(), re.MULTILINE)),
+            }
+        )
+        served.ends(pod, 1)
+    for kind in looks[0]:
+        of_kind = [look[kind] for look in looks[LEFT_OUT:]]
+        assert of_kind[-1] - of_kind[0] < len(of_kind) - 1, f"one for each restart: {kind} {of_kind}"
