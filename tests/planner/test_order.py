@@ -122,15 +122,18 @@ def test_a_run_that_ends_by_itself_reads_everything(order: list[str], limited: b
 
 
 @settings(max_examples=examples(30))
-@given(orders(least=2), st.data(), st.sampled_from([100, 1000]))
-def test_no_member_of_a_group_goes_past_its_limit(order: list[str], data: st.DataObject, grant: int):
+@given(orders(least=2), st.data(), st.sampled_from([100, 1000]), st.booleans())
+def test_no_member_of_a_group_goes_past_its_limit(
+    order: list[str], data: st.DataObject, grant: int, ends_by_itself: bool
+):
     steps = {name: data.draw(st.sampled_from([10, 100, 700]), label=name) for name in order}
     logs = {name: {"0": list(range(0, 60_000, steps[name]))} for name in sorted(order)}
     driver = Driver()
     members = {name: member(1.0, idle_after=3600) for name in logs}
-    run = driver.query("q", backlog(grant, **members), **logs)
+    trigger = Trigger(TriggerKind.AVAILABLE_NOW) if ends_by_itself else Trigger()
+    run = driver.query("q", backlog(grant, **members), trigger, **logs)
     run.spark.order = order
-    while not run.is_through and run.spark.now < 1300:
+    while run.spark.ended is None and run.spark.now < 1300 and (ends_by_itself or not run.is_through):
         before = run.ends
         run.spark.round()
         reached = run.latest_since(before)
