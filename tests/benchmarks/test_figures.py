@@ -85,19 +85,16 @@ def test_a_missed_goal_says_so_and_so_does_an_open_one(verdict, says):
     assert goal({"goal": "<= 2", "verdict": verdict}) == says
 
 
-@pytest.mark.parametrize(
-    "line", [line for line in LINES if "against batches" in line.says], ids=lambda line: line.id
-)
-def test_what_is_taken_against_small_batches_has_plain_sparks_default_beside_it(line):
+SPEEDS = [line for line in LINES if "_vs_low_latency" in line.id and not line.id.startswith("live_latency")]
+"""Those that are taken against small batches."""
+
+
+@pytest.mark.parametrize("line", SPEEDS, ids=lambda line: line.id)
+def test_what_is_taken_against_small_batches_says_so_and_has_plain_sparks_default_beside_it(line):
+    assert "against batches" in line.says or "the same" in line.says
     assert line.capped is not None
     assert line.default is not None
     assert default(line, by_id(read_all())) != "-"
-
-
-def test_every_ratio_to_small_batches_says_so():
-    ratios = [line for line in LINES if line.id.endswith("_vs_low_latency") and "latency" not in line.says]
-    assert ratios
-    assert all("against batches" in line.says or "the same" in line.says for line in ratios)
 
 
 def test_the_default_is_the_median_over_the_rounds_in_which_both_ran():
