@@ -264,6 +264,26 @@ def test_one_namespace_with_many_expressions_delays_no_other(
         assert expressions.answer("mallory", name).at == 5.0 * 129
 
 
+def test_more_namespaces_than_a_tick_has_room_for_take_turns(
+    server: FakePrometheus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def ask(self: PrometheusClient, query: str, *args: object, **limits: object) -> Vector[Any]:
+        asked.append(query)
+        return Vector([])
+
+    monkeypatch.setattr(PrometheusClient, "ask", ask)
+    most, names = 4, [f"n{number}" for number in range(10)]
+    expressions = Asked(server, expressions_per_tick=most, tick_seconds=5.0).expressions
+    for tick in range(6):
+        expressions.ask({name: [name] for name in names}, 5.0 * tick)
+        expressions.take(PATIENCE)
+    assert len(asked) == 6 * most
+    turns = [asked.count(name) for name in names]
+    assert max(turns) - min(turns) <= 1, turns
+
+
 def test_expressions_of_one_namespace_that_hang_hold_up_no_other(server: FakePrometheus) -> None:
     go = threading.Event()
 
