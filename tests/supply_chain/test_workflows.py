@@ -15,6 +15,7 @@ from support.go_tools import go_tool
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 RELEASE = ROOT / ".github" / "workflows" / "release.yml"
+NIGHTLY = ROOT / ".github" / "workflows" / "nightly.yml"
 BY_COMMIT = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}")
 READS = {"contents": "read"}
 
@@ -74,6 +75,14 @@ def test_what_others_have_named_is_in_no_command(workflow: Path) -> None:
 
 def test_each_commit_is_tried_by_the_command_that_tries_it_here() -> None:
     assert ".ci/run" in commands(ROOT / ".github" / "workflows" / "ci.yml")
+
+
+def test_what_is_not_tried_for_each_commit_is_tried_each_night() -> None:
+    targets = re.findall(r"^(test-[a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    job = read(NIGHTLY)["jobs"]["test"]
+
+    assert job["strategy"]["matrix"]["target"] == sorted({*targets} - {"test-quick"})  # a part of `test`
+    assert 'make "$TARGET"' in commands(NIGHTLY)
 
 
 def test_both_images_are_built_for_each_commit_and_for_a_release() -> None:
