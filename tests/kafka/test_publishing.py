@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from headgate_spark.kafka.groups import client_options
-from headgate_spark.kafka.publishing import REFRESH_SECONDS, RETRY_SECONDS, Publisher
+from headgate_spark.kafka.publishing import MOST_ENDED, REFRESH_SECONDS, RETRY_SECONDS, Publisher
 from support.waiting import wait_until
 
 OPTIONS = {"kafka.bootstrap.servers": "broker:9092", "subscribe": "orders"}
@@ -295,6 +295,48 @@ def test_a_client_is_given_back_when_its_query_has_ended_and_everything_is_writt
     setup.commit({"orders": {"0": 19}})
     setup.publish(after=60.0)
     assert (len(setup.connections), setup.cluster.closed) == (2, 1)
+
+
+def test_queries_that_come_and_go_leave_no_figure_behind(setup):
+    for number in range(100):
+        query = f"id{number}"
+        setup.commit({"orders": {"0": number}}, query=query)
+        setup.publish()
+        setup.publisher.ended(query)
+    assert setup.cluster.offsets == {"lag": {("orders", 0): 99}}
+    assert setup.publisher.failures == {}
+
+
+def test_of_queries_that_ended_and_may_not_publish_the_last_ones_are_tried_again(setup):
+    setup.cluster.consumers["lag"] = 1
+    for number in range(4 * MOST_ENDED):
+        query = f"id{number}"
+        setup.commit({"orders": {"0": number}}, query=query)
+        setup.publisher.ended(query)
+    setup.commit({"returns": {"0": 5}}, query="runs", source="returns")
+    setup.publish()
+    assert len(setup.publisher.failures) == MOST_ENDED + 1
+    del setup.cluster.consumers["lag"]
+    setup.publish(after=RETRY_SECONDS)
+    setup.publish(after=RETRY_SECONDS)
+    assert setup.cluster.offsets == {"lag": {("orders", 0): 4 * MOST_ENDED - 1, ("returns", 0): 5}}
+    assert setup.publisher.failures == {("runs", "returns"): 1}
+
+
+def test_a_last_position_that_is_being_written_when_its_query_ends_is_tried_again(setup):
+    commit = setup.cluster.commit
+
+    def fails(*_):
+        setup.publisher.ended("delays")
+        raise TimeoutError("no answer")
+
+    setup.cluster.commit = fails
+    setup.commit({"orders": {"0": 1}})
+    setup.publish()
+    setup.cluster.commit = commit
+    setup.publish(after=RETRY_SECONDS)
+    assert setup.cluster.offsets == {"lag": {("orders", 0): 1}}
+    assert setup.publisher.failures == {}
 
 
 def test_every_client_is_given_back_at_the_end():

@@ -34,6 +34,9 @@ RETRY_SECONDS = 10.0
 REFRESH_SECONDS = 3600.0
 """Positions that do not move are written again: a broker forgets offsets that nobody commits
 (`offsets.retention.minutes`, a week by default)."""
+MOST_ENDED = 50
+"""Publications of queries that have ended whose last positions are tried again, the last ones: a query without a name
+has another one at each start, and a group may be somebody else's for good."""
 LAST_SECONDS = 5.0
 """How long the end of a driver waits for its last positions to be written."""
 
@@ -62,6 +65,9 @@ class _Progress:
     """What is known of one publication. Guarded by the publisher's lock, but for `written`."""
 
     waiting: str | None = None
+    is_being_written: bool = False
+    has_ended: bool = False
+    """The query has, and its last positions may not be written yet."""
     seen: str | None = None
     not_before: float = 0.0
     written_at: float | None = None
@@ -71,6 +77,11 @@ class _Progress:
     failures: int = 0
     complaint: str | None = None
     """The problem that was logged last; `None` since a write succeeded."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing more to write, and nothing will come."""
+        return self.has_ended and self.waiting is None and not self.is_being_written
 
 
 class Publisher:
@@ -89,8 +100,6 @@ class Publisher:
         self._progress: dict[Publication, _Progress] = {}
         self._owners: dict[tuple[str, str, str, int], Publication] = {}
         """Who publishes a partition, by cluster, group, topic and partition."""
-        self._ended: set[str] = set()
-        """Queries that have, and whose last positions may not be written yet."""
         self._groups: dict[str, JvmGroups] = {}
         self._thread: threading.Thread | None = None
         self._closing = False
@@ -101,9 +110,9 @@ class Publisher:
         """A source that was opened with `options` has committed up to `offset`, its own JSON. Returns at once."""
         publication = Publication(query, source, group, options)
         with self._changed:
-            self._ended.discard(query)
             self._replace_others(publication)
             progress = self._progress.setdefault(publication, _Progress())
+            progress.has_ended = False
             if offset == progress.seen and not self._is_forgotten(progress):
                 return
             progress.seen = progress.waiting = offset
@@ -113,7 +122,8 @@ class Publisher:
     def ended(self, query: str) -> None:
         """The run of a query has ended: when its last positions are written, another may publish its partitions."""
         with self._changed:
-            self._ended.add(query)
+            for publication, progress in self._progress.items():
+                progress.has_ended |= publication.query == query
             self._let_go()
             self._changed.notify_all()
 
@@ -141,16 +151,12 @@ class Publisher:
             self._owners = {key: owner for key, owner in self._owners.items() if owner != other}
 
     def _let_go(self) -> None:
-        """Give up the partitions of queries that have ended and have nothing left to write."""
-        self._owners = {
-            key: owner
-            for key, owner in self._owners.items()
-            if owner.query not in self._ended or self._waits(owner)
-        }
-
-    def _waits(self, publication: Publication) -> bool:
-        progress = self._progress.get(publication)
-        return progress is not None and progress.waiting is not None
+        """Forget queries that have ended and have nothing left to write, and give up their partitions."""
+        ended = [p for p, progress in self._progress.items() if progress.has_ended]
+        waiting = [p for p in ended if not self._progress[p].is_over]
+        for publication in {*ended} - {*waiting[-MOST_ENDED:]}:
+            del self._progress[publication]
+        self._owners = {key: owner for key, owner in self._owners.items() if owner in self._progress}
 
     # The thread ------------------------------------------------------------------------------
 
@@ -179,7 +185,7 @@ class Publisher:
                 (p, self._progress[p], offset) for p in self._due() if (offset := self._progress[p].waiting)
             ]
             for _, progress, _ in due:
-                progress.waiting = None
+                progress.waiting, progress.is_being_written = None, True
         for publication, progress, offset in due:
             self._publish(publication, progress, offset)
         self._close_unused()
@@ -196,8 +202,7 @@ class Publisher:
 
     def _unused(self) -> set[str]:
         """Return which clients nobody needs; called on the thread, with the lock held."""
-        live = [p for p in self._progress if p.query not in self._ended or self._waits(p)]
-        used = set() if self._closing else {_client(p) for p in live}
+        used = set() if self._closing else {_client(p) for p in self._progress}
         return self._groups.keys() - used
 
     def _due(self) -> list[Publication]:
@@ -215,6 +220,7 @@ class Publisher:
         fresh = offsets if self._is_forgotten(progress) else _changed(offsets, progress.written)
         problem = self._other_owner(publication, offsets) or self._commit(publication, progress, fresh)
         with self._changed:
+            progress.is_being_written = False
             if problem is None:
                 progress.written, progress.written_at = offsets, self._clock()
             else:
