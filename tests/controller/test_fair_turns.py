@@ -123,6 +123,38 @@ def test_ten_thousand_that_never_rest_do_not_keep_another_one_from_a_worker() ->
     assert max(asyncio.run(run())) <= 8
 
 
+def test_turns_of_one_namespace_that_hang_leave_workers_to_another() -> None:
+    begun: list[Key] = []
+
+    async def run() -> None:
+        over = asyncio.Event()
+
+        async def turn(key: Key) -> float | None:
+            begun.append(key)
+            if key != QUIET:
+                await over.wait()
+            return None
+
+        workers = Workers(turn, count=4)
+        for key in NOISY[:20]:
+            workers.add(key)
+        work = asyncio.create_task(workers.run())
+        await turns_of_the_loop()
+        workers.add(QUIET)
+        await turns_of_the_loop()
+        assert begun == [*NOISY[:3], QUIET]
+        over.set()
+        await workers.drain(240)
+        await work
+
+    asyncio.run(run())
+
+
+async def turns_of_the_loop() -> None:
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
 @dataclass
 class Waiting:
     """A namespace that has something due and may have another turn."""

@@ -12,6 +12,7 @@ import pytest
 
 from headgate.adapters.address import Address, Located
 from headgate.adapters.metrics.driver_poller import DriverPoller
+from headgate.adapters.metrics.fair_threads import Pace
 from headgate.factory.cluster import located
 from headgate.key import Key
 from headgate.reconcile.ports import Outage, OutageReason
@@ -51,7 +52,7 @@ class Drivers:
         self.located[key] = Located(attempt, Address("127.0.0.1", int(server.url.rpartition(":")[2])))
         return said
 
-    def poller(self, *watched: Key, **limits: float) -> DriverPoller:
+    def poller(self, *watched: Key, **limits: Any) -> DriverPoller:
         patient = {"timeout_seconds": 60.0, "longest_seconds": 60.0}
         made = DriverPoller(self.located.get, **patient | limits)
         self._stack.callback(made.close)
@@ -224,6 +225,22 @@ def test_drivers_of_one_namespace_that_hang_leave_threads_for_others(drivers: Dr
     while FLIGHTS not in poller.poll(105.0):
         assert time.monotonic() < deadline
     assert sum(len(drivers.servers[key].parameters) for key in hanging) <= 4
+
+
+def test_drivers_of_one_namespace_whose_pages_cost_much_wait_alone(
+    drivers: Drivers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hardly_any = Pace(part=1e-9, burst_seconds=0.0)
+    monkeypatch.setattr("headgate.adapters.metrics.driver_poller.PACE", hardly_any)
+    costly = [Key("mallory", f"m{number}") for number in range(3)]
+    for key in (*costly, FLIGHTS):
+        drivers.start(key, page())
+    poller = drivers.poller(*costly, FLIGHTS, at_once=1, longest_seconds=1.0)
+    deadline = time.monotonic() + 240
+    while known(poller).says_nothing:
+        poller.poll(100.0)
+        assert time.monotonic() < deadline
+    assert sum(len(drivers.servers[key].parameters) for key in costly) == 1
 
 
 def test_a_namespace_has_so_much_room_for_its_drivers_pages(
