@@ -101,6 +101,12 @@ def test_what_a_proxy_says_is_quoted(proxy: Proxy) -> None:
         proxy.asks(ASKED["get"])
 
 
+def test_what_a_proxy_says_is_quoted_without_what_is_secret_in_it(proxy: Proxy) -> None:
+    proxy.body = b"<html>Log in at https://ops:x7Kq@sso.example.com/</html>"
+    with pytest.raises(ApiUnavailable, match=r"https://\(hidden\)@sso\.example\.com/"):
+        proxy.asks(ASKED["get"])
+
+
 def test_an_answer_to_a_deletion_is_not_read(proxy: Proxy) -> None:
     proxy.body = b"{}"
     assert proxy.asks(lambda cluster: cluster.delete(PODS, KEY)) == {}

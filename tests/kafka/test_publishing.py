@@ -142,6 +142,8 @@ FAILURES = (
      "broker:9092 does not answer; see that it runs and can be reached from the driver (`kafka.bootstrap.servers`)"),
     ("PolicyViolationException", "No offsets on Sundays.",
      "Kafka says: No offsets on Sundays; see broker:9092, and the `kafka.*` options of the source"),
+    ("InvalidConfigurationException", "Not a login: password=x7Kq",
+     "Kafka says: Not a login: password=(hidden); see broker:9092, and the `kafka.*` options of the source"),
 )  # fmt: skip
 
 

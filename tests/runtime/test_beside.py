@@ -197,3 +197,8 @@ def test_of_an_exception_of_the_jvm_the_first_cause_is_told() -> None:
     )
     assert words_of(OSError(text)) == "java.nio.file.AccessDeniedException: s3a://b/ck.headgate: 403"
     assert words_of(OSError()) == "OSError"
+
+
+def test_what_a_file_system_says_is_told_without_what_is_secret_in_it() -> None:
+    said = "no connection to https://app:x7Kq@store.example.com/ck"
+    assert words_of(OSError(said)) == "no connection to https://(hidden)@store.example.com/ck"
