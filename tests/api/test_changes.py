@@ -261,6 +261,12 @@ def test_a_secret_is_told_to_have_changed_and_not_told(name: str) -> None:
     assert "hunter2" not in repr(found)
 
 
+def test_a_login_in_a_value_is_not_told() -> None:
+    found = only_change("main", "file", to="s3a://AKID:x7Kq@bucket/job.py")
+
+    assert found.text.endswith("-> s3a://(hidden)@bucket/job.py")
+
+
 @pytest.mark.parametrize("before", [{}, {"old": "old-canary", "both": "old-canary"}])
 def test_events_tell_which_properties_have_changed_and_no_value(before: dict[str, str]) -> None:
     after = {"new": "new-canary", "both": "new-canary"}

@@ -159,13 +159,26 @@ def test_a_terminal_gets_a_table(headgate: Headgate, tmp_path: Path, monkeypatch
 def test_a_resource_of_somebody_else_does_nothing_to_the_terminal_of_who_compares_it(
     headgate: Headgate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool
 ) -> None:
-    new = edited(tmp_path, ("interval: 5s", "interval: 10s"), ('["--out",', '["\\e[2J\\e[H",'))
+    new = edited(
+        tmp_path,
+        ("interval: 5s", "interval: 10s"),
+        ('["--out",', '["\\e[2J\\e[H",'),
+        ("image: registry.example.com/flights:1.4.2", 'image: "\\e[2J\\e[H"'),
+    )
     monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
 
     for arguments in (("explain", "--diff", FLIGHTS, new), ("explain", new), ("validate", new)):
         ended = headgate(*arguments)
         assert ended.code == 0, ended
         assert "\x1b[2J" not in ended.out + ended.err
+
+
+def test_nor_does_one_that_is_refused(headgate: Headgate, tmp_path: Path) -> None:
+    ended = headgate("validate", edited(tmp_path, ("driver: {", '"dri\\x9b2Jver": {')))
+
+    assert ended.code == 1
+    assert "unknown field" in ended.out
+    assert "\x9b" not in ended.out + ended.err
 
 
 def test_the_same_resource_twice_changes_nothing(headgate: Headgate) -> None:
