@@ -66,6 +66,19 @@ def test_another_generation_is_judged_anew_and_what_was_refused_stays_so_until_t
     assert len(judged) == 2
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [{"sparkVersion": "password=x7Kq"}, {"main": {"file": "s3a://AKID:x7Kq@bucket/job.py"}}],
+    ids=["refused anywhere", "impossible here"],
+)
+def test_what_is_wrong_with_a_spec_is_told_without_what_is_secret_in_it(bad: dict[str, Any]) -> None:
+    declared = Record("u").declared(stored(**bad), OPTIONS.drivers)
+
+    assert isinstance(declared, RefusedSpec)
+    assert "(hidden)" in declared.message
+    assert "x7Kq" not in declared.message
+
+
 @pytest.mark.parametrize("name", ["orders.v2", "2024-orders", "a" * 41])
 def test_an_application_of_any_name_can_be_stopped_and_let_go(name: str) -> None:
     leaving = stored(name=name, stop={"gracePeriod": "90s"})
