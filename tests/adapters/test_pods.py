@@ -260,6 +260,13 @@ def test_what_the_kubelet_says_reaches_people() -> None:
     )
 
 
+def test_what_the_kubelet_says_is_told_without_what_is_secret_in_it() -> None:
+    said = "Head https://robot:x7Kq@registry.example.com/v2/: 401"
+    told = driver_of(pod(**waiting("ErrImagePull", said)), 3, AT).obstacle
+    assert told is not None
+    assert "https://(hidden)@registry.example.com/v2/" in told.message
+
+
 @pytest.mark.parametrize(
     ("label", "attempt"), [("7", 7), ("", None), ("-1", None), ("x", None), ("1" * 10, None)]
 )

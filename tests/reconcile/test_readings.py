@@ -43,6 +43,17 @@ def test_samples_find_their_query_and_source() -> None:
     assert found.queries["b"].active is False
 
 
+def test_a_cause_is_read_without_what_is_secret_in_it() -> None:
+    cause = "no connection to jdbc:postgresql://db/x?password=x7Kq"
+    found = driver(
+        sample("query_failed", 1, query="a", cause=cause),
+        sample("source_out_of_reach", 1, query="a", source="x", cause=cause),
+        sample("checkpoint_unfenced", 1, cause=cause),
+    )
+    assert repr(found).count("(hidden)") == 3
+    assert "x7Kq" not in repr(found)
+
+
 def test_what_is_absent_is_unknown_and_zero_is_zero() -> None:
     source = driver(sample("source_pending_records", 0, query="a", source="x")).queries["a"].sources["x"]
     assert source.pending_records == 0
