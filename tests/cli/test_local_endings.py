@@ -255,10 +255,11 @@ def test_a_name_that_the_output_cannot_write_is_written_by_number(folder: Path) 
 
 
 def test_a_driver_that_is_started_again_has_its_failure_told_before(folder: Path) -> None:
-    job(folder, exitCode=3, output="the last words")
+    job(folder, exitCode=3, output="the last words\x1b[2J")
     with local_run(folder, "flights", *OPTIONS) as run:
         assert run.wait() == 3
         assert run.errors.count("  | the last words") == 2
+        assert "\x1b" not in run.errors, "they do nothing to a terminal"
     with local_run(folder, "flights", *OPTIONS, "--driver-output") as run:
         assert run.wait() == 3
         assert run.errors.count("  | the last words") == 1, "it is mirrored as it comes"
