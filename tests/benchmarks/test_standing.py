@@ -39,6 +39,13 @@ def test_the_value_is_the_median_of_the_latest_days_by_the_last_attempt_of_each(
     assert (found["lowest"], found["highest"]) == ends
 
 
+def test_of_what_was_counted_the_last_attempt_stands_alone():
+    made = [attempt(1, 135, goal="<= 0", unit="races"), attempt(2, 0, goal="<= 0", unit="races")]
+    for attempts, value, verdict in ((made, 0, HOLDS), (made[::-1], 135, MISSED)):
+        found = over_days(attempts)
+        assert (found["value"], found["days"], found["verdict"]) == (value, 1, verdict)
+
+
 def test_a_figure_whose_last_attempt_failed_has_no_value_whatever_earlier_ones_were():
     (found,) = shown({"a": [attempt(1, 6), attempt(2, error="no broker")]})
     assert (found["id"], found["value"], found["verdict"]) == ("a", None, MISSED)
