@@ -152,6 +152,12 @@ LINES: Final = (
     ),
     Line(
         "kafka",
+        "kafka_read_vs_plain",
+        "the same in columns (`spark.headgate.columnarKafka`), one column of five million records, polls of 10,000",
+    ),
+    Line("kafka", "kafka_read_vs_plain_small_polls", "the same, polls of 500, Kafka's default"),
+    Line(
+        "kafka",
         "records_lost",
         "records lost when a broker that has no replica is killed three times",
         "{:,.0f}",

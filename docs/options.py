@@ -114,6 +114,17 @@ the state and the files of sinks. Executors of a cluster are left alone. So is e
 `fs.AbstractFileSystem.file.impl`, `fs.file.impl` or, as a property of the driver,
 `spark.sql.streaming.checkpointFileManagerClass`. `false` leaves it to Hadoop.
 
+## Kafka in columns
+
+`spark.headgate.columnarKafka=true` has batches read Kafka's records in columns: each task polls the client that Spark
+keeps for its partition and hands on what the query asks for, and no rows of all seven columns are made. Spark's own
+reader asks the broker after each poll where the log begins and ends: a round trip for 500 records, where the job does
+not set `kafka.max.poll.records`. Rows, offsets, checkpoints and metrics are the same, and so is the other way back.
+Where records do not follow each other (transactions, compaction, lost records) or do not come, Spark's reader reads
+the rest of the range. It reads sources with `includeHeaders`, real-time batches, and everything on Spark 4.0. It is a
+property of a session; executors get the jar by Spark's own means (`addJar`). What it brings is in
+[figures.md](figures.md).
+
 ## Who sees the options
 
 Headgate takes them out of a stream before Spark looks for its source, so that a source that refuses unknown options

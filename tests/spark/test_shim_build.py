@@ -129,13 +129,15 @@ def compiled(folder: Path, *options: str) -> dict[str, bytes]:
     return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*.class")}
 
 
-def test_the_java_compiles_without_a_warning_and_against_kafkas_client_to_the_same_bytes(
+def test_the_java_compiles_without_a_warning_and_against_kafkas_client_and_source_to_the_same_bytes(
     tmp_path: Path,
 ) -> None:
-    """So the signatures that it is built against are those of the client, in whatever version."""
+    """So the signatures that it is built against are those of any client, and of Spark's source."""
     signatures = str(BUILD.parent / "kafka-client")
     built = compiled(tmp_path / "built", "-sourcepath", signatures, "-implicit:none", "-cp", "{}")
     clients = {jar for jar in [*connector_jars(), *jars("kafka-broker")] if "kafka-clients" in jar.name}
     assert len(clients) == 2
+    source = [jar for jar in connector_jars() if jar not in clients]
     for client in clients:
-        assert compiled(tmp_path / client.stem, "-cp", f"{{}}{os.pathsep}{client}") == built
+        against = os.pathsep.join(map(str, ["{}", client, *source]))
+        assert compiled(tmp_path / client.stem, "-cp", against) == built

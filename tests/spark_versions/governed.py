@@ -1,7 +1,7 @@
 """One small job under `headgate-run` with the real governor and a real broker, on any version of Spark.
 
 Two topics in one union, aligned, the first run with a rate limit. That run is stopped before its end, and the next
-one goes on: what both have written must be every record once.
+one goes on, and reads in columns: what both have written must be every record once.
 """
 
 from __future__ import annotations
@@ -24,12 +24,23 @@ RATE = 100.0
 BATCH = BatchControl(initial_records=200, max_records=200)
 
 
+COLUMNAR_KAFKA = "spark.headgate.columnarKafka"
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 """With it sources have names, and from Spark 4.3 on an offset log that goes by them."""
 
 
-def check(python: Path, jars: Sequence[Path], broker: Broker, folder: Path, *, named: bool = False) -> None:
+def check(
+    python: Path,
+    jars: Sequence[Path],
+    broker: Broker,
+    folder: Path,
+    *,
+    named: bool = False,
+    in_columns: bool = True,
+) -> None:
     """Run the job twice on one checkpoint; `named`: its sources have names, and have changed places the second time.
+
+    `in_columns`: whether Kafka can be read so, for which the second run asks.
 
     Raises AssertionError with what went wrong.
     """
@@ -50,14 +61,14 @@ def check(python: Path, jars: Sequence[Path], broker: Broker, folder: Path, *, n
         EVOLUTION: str(named).lower(),
     }
 
-    def run(name: str, sources: Sequence[str], rate: float | None, *, stop: bool) -> None:
-        _run(
+    def run(name: str, sources: Sequence[str], rate: float | None, *, stop: bool) -> str:
+        return _run(
             driver(
                 folder / name,
                 JOB,
                 *(broker.bootstrap, folder, *sources),
                 control={"versions": _control(names, rate)},
-                conf=conf,
+                conf={**conf, COLUMNAR_KAFKA: str(not stop).lower()},
                 python=python,
             ),
             len(sources),
@@ -67,11 +78,13 @@ def check(python: Path, jars: Sequence[Path], broker: Broker, folder: Path, *, n
     run("first", given, RATE, stop=True)
     read = ids_in(folder / "out")
     assert 0 < len(read) < 2 * RECORDS, f"{len(read)} records when it was stopped"
-    run("second", given[::-1] if named else given, None, stop=False)
+    log = run("second", given[::-1] if named else given, None, stop=False)
+    assert ("ColumnarToRow" in log) == in_columns, f"how Kafka was read:\n{log[-4000:]}"
+    assert ("cannot be read in columns before Spark 4.1" in log) == (not in_columns)
     read = sorted(ids_in(folder / "out"))
     assert read == list(range(2 * RECORDS)), f"{len(read)} records, {len(set(read))} different ones"
-    log = next((folder / "checkpoint" / "offsets").glob("[0-9]*")).read_text()
-    assert log.startswith("v2" if named else "v1"), "the form of the offset log that this is about"
+    offsets = next((folder / "checkpoint" / "offsets").glob("[0-9]*")).read_text()
+    assert offsets.startswith("v2" if named else "v1"), "the form of the offset log that this is about"
 
 
 def _control(topics: Sequence[str], rate: float | None) -> QueryControl:
@@ -82,7 +95,7 @@ def _control(topics: Sequence[str], rate: float | None) -> QueryControl:
     return QueryControl(batch=BATCH, sources=dict.fromkeys(topics, member))
 
 
-def _run(started: AbstractContextManager[Driver], sources: int, *, stop: bool) -> None:
+def _run(started: AbstractContextManager[Driver], sources: int, *, stop: bool) -> str:
     with started as running:
         if stop:
             running.wait_for_metric(
@@ -95,3 +108,4 @@ def _run(started: AbstractContextManager[Driver], sources: int, *, stop: bool) -
         f"not every topic was governed by offsets:\n{log[-4000:]}"
     )
     assert "planner call failed" not in log, log[-4000:]
+    return log

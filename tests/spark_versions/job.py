@@ -22,5 +22,7 @@ def source(given):
 
 writer = reduce(DataFrame.union, map(source, topics)).writeStream.queryName("versions").format("parquet")
 writer = writer.option("path", f"{folder}/out").option("checkpointLocation", f"{folder}/checkpoint")
-writer.trigger(availableNow=True).start().awaitTermination()
+query = writer.trigger(availableNow=True).start()
+query.awaitTermination()
+print(query._jsq.explainInternal(False))
 print("the job's own end")

@@ -98,7 +98,14 @@ def govern(version: str, broker: Broker, *, named: bool = False) -> str | None:
     """Run the governed job on one version; returns what went wrong, or None."""
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            governed.check(environment(version), connector(version), broker, Path(scratch), named=named)
+            governed.check(
+                environment(version),
+                connector(version),
+                broker,
+                Path(scratch),
+                named=named,
+                in_columns=not version.startswith("4.0."),
+            )
     except (AssertionError, TimeoutError, subprocess.SubprocessError, OSError, JarsMissingError) as error:
         return str(error)
     return None

@@ -42,6 +42,7 @@ CONTROL = PROPERTY + "control"
 PROCESS = frozenset(
     {
         "application",
+        "columnarKafka",
         "control",
         "enabled",
         "fence",

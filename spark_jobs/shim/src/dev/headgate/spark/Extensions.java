@@ -134,11 +134,15 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
         StandIn.of(
             scan,
             (method, arguments) -> {
-              if (!method.getName().equals("toMicroBatchStream")) {
-                return Governed.forward(scan, method, arguments);
+              switch (method.getName()) {
+                case "toMicroBatchStream":
+                  String location = (String) arguments[0];
+                  return Gate.before(() -> scan.toMicroBatchStream(location), origin, location);
+                case "columnarSupportMode":
+                  return KafkaReaders.areWantedFor(scan) ? Scan.ColumnarSupportMode.PARTITION_DEFINED : scan.columnarSupportMode();
+                default:
+                  return Governed.forward(scan, method, arguments);
               }
-              String location = (String) arguments[0];
-              return Gate.before(() -> scan.toMicroBatchStream(location), origin, location);
             });
   }
 }

@@ -4,6 +4,7 @@ import java.lang.reflect.Method;
 import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
@@ -128,6 +129,9 @@ final class GatedStream {
       case "prepareForTriggerAvailableNow":
         availableNow = true;
         return freezes() ? null : asked(method, arguments);
+      case "createReaderFactory":
+        var readers = (PartitionReaderFactory) Governed.forward(stream, method, arguments);
+        return KafkaReaders.areWantedFor(stream) ? KafkaReaders.of(readers) : readers;
       case "planInputPartitions":
         return asked(method, arguments);
       default:

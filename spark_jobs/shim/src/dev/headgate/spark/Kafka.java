@@ -2,6 +2,10 @@ package dev.headgate.spark;
 
 import java.io.IOException;
 import java.io.InputStream;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
  * Makes what asks Kafka by a client that is there already, for Python.
@@ -32,6 +36,25 @@ public final class Kafka {
   /** A {@code Records} of a {@code Consumer} of byte arrays. */
   public static Object records(Object consumer) throws ReflectiveOperationException {
     return made("Records", consumer);
+  }
+
+  /** A {@code ColumnarReader} of a partition of Spark's source. */
+  @SuppressWarnings("unchecked")
+  static PartitionReader<ColumnarBatch> columnarReader(InputPartition partition, PartitionReaderFactory spark) {
+    try {
+      return (PartitionReader<ColumnarBatch>) made("ColumnarReader", partition, spark);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("Headgate does not know this version of Spark's source of Kafka; leave out " + KafkaReaders.PROPERTY, e);
+    }
+  }
+
+  /** Whether there is one for it. */
+  static boolean isReadInColumns(InputPartition partition) {
+    try {
+      return (boolean) BELOW.get(partition.getClass()).loadClass(PACKAGE + "ColumnarReader").getMethod("reads", partition.getClass()).invoke(null, partition);
+    } catch (ReflectiveOperationException | LinkageError e) {
+      return false;
+    }
   }
 
   private static Object made(String name, Object... clientFirst) throws ReflectiveOperationException {

@@ -1,0 +1,202 @@
+"""Kafka in columns (`spark.headgate.columnarKafka`): the rows that Spark's own reader has, whatever is in a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming import StreamingQuery
+
+from headgate_contract import QueryControl
+from support.driver import driver as process
+from support.governed import Driver, driver_in
+from support.kafka import Broker
+from support.kafka_connector import connector_conf
+from support.kafka_records import Ramp, Record, fill, send, transaction
+from support.spark import failure
+
+pytestmark = pytest.mark.spark
+
+PROPERTY = "spark.headgate.columnarKafka"
+COLUMNAR = "ColumnarToRow"
+OTHER_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
+
+
+@pytest.fixture
+def driver(spark: SparkSession) -> Iterator[Driver]:
+    spark.conf.set(PROPERTY, "true")
+    try:
+        with driver_in(spark) as started:
+            started.control(QueryControl())
+            yield started
+    finally:
+        spark.conf.unset(PROPERTY)
+
+
+def stream(spark: SparkSession, kafka: Broker, topic: str, **options: str) -> DataFrame:
+    return spark.readStream.format("kafka").options(**kafka.options(topic, **options)).load()
+
+
+def by_spark(spark: SparkSession, kafka: Broker, topic: str, **options: str) -> list[Row]:
+    """Return the rows that Spark's own reader gives, of which nothing is governed."""
+    return in_order(spark.read.format("kafka").options(**kafka.options(topic, **options)).load())
+
+
+def in_order(rows: DataFrame) -> list[Row]:
+    return rows.sort("partition", "offset").collect()
+
+
+def read(driver: Driver, frame: DataFrame, place: Path) -> StreamingQuery:
+    """Read what there is into files, and return the query, which has ended."""
+    writer = driver.writer(frame, place / "checkpoint", to=place / "rows")
+    query = driver.start(writer, available_now=True)
+    query.awaitTermination()
+    return query
+
+
+def plan(query: StreamingQuery) -> str:
+    """Return the physical plan of the last batch."""
+    return str(query._jsq.explainInternal(False))
+
+
+def rows_in(spark: SparkSession, place: Path) -> list[Row]:
+    return in_order(spark.read.parquet(str(place / "rows")))
+
+
+def assert_alike(driver: Driver, kafka: Broker, topic: str, place: Path, **options: str) -> list[Row]:
+    """Check that a query reads in columns, and what Spark's reader reads; return it."""
+    query = read(driver, stream(driver.spark, kafka, topic, **options), place)
+    assert COLUMNAR in plan(query)
+    found = rows_in(driver.spark, place)
+    assert found == by_spark(driver.spark, kafka, topic, **options)
+    progress = query.lastProgress
+    assert progress is not None
+    assert progress["numInputRows"] == len(found)
+    return found
+
+
+def test_each_column_of_each_record_is_as_sparks_reader_has_it(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    topic, stamped = kafka.topic(partitions=3), kafka.topic(message_timestamp_type="LogAppendTime")
+    known = [Record(0, 1, b"a", b"k"), Record(0, 1_700_000_000_123, None, b"gone"), Record(2, 5, b"", b"")]
+    send(kafka.bootstrap, topic, known)
+    send(kafka.bootstrap, stamped, [Record(0, 1, b"a")])
+    fill(kafka.bootstrap, topic, [Ramp(1, 3_000)])
+    found = assert_alike(driver, kafka, topic, tmp_path / "created")
+    assert (len(found), found[1].value, bytes(found[0].key)) == (3_003, None, b"k")
+    (row,) = assert_alike(driver, kafka, stamped, tmp_path / "stamped")
+    assert row.timestampType == 1
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+def test_offsets_without_a_record_are_left_to_sparks_reader(
+    kafka: Broker, driver: Driver, tmp_path: Path, isolation: str
+) -> None:
+    topic = kafka.topic()
+    for number in range(6):
+        with transaction(kafka.bootstrap, topic, commit=number % 3 != 1) as write:
+            write([Record(0, 1_000 + n, b"%d" % n) for n in range(number * 10, number * 10 + 10)])
+    options = {"kafka.isolation.level": isolation}
+    found = assert_alike(driver, kafka, topic, tmp_path, **options)
+    assert len(found) == (40 if isolation == "read_committed" else 60)
+
+
+def test_a_log_that_begins_later_is_lost_or_borne_as_by_sparks_reader(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    topic = kafka.topic()
+    fill(kafka.bootstrap, topic, [Ramp(0, 20)])
+    read(driver, stream(spark, kafka, topic), tmp_path)
+    fill(kafka.bootstrap, topic, [Ramp(0, 30)])
+    kafka.delete_records(topic, {0: 45})
+    with driver.running(stream(spark, kafka, topic), tmp_path / "checkpoint", to=tmp_path / "rows") as query:
+        assert "failOnDataLoss" in failure(query)
+    assert len(rows_in(spark, tmp_path)) == 20
+    borne = read(driver, stream(spark, kafka, topic, failOnDataLoss="false"), tmp_path)
+    assert COLUMNAR in plan(borne)
+    assert [row.offset for row in rows_in(spark, tmp_path)] == [*range(20), *range(45, 50)]
+
+
+def test_a_checkpoint_goes_on_with_either_reader(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    topic = kafka.topic(partitions=2)
+    for turn, columnar in enumerate(["true", "false", "true"]):
+        fill(kafka.bootstrap, topic, [Ramp(0, 40), Ramp(1, 7)])
+        spark.conf.set(PROPERTY, columnar)
+        query = read(driver, stream(spark, kafka, topic), tmp_path)
+        assert (COLUMNAR in plan(query)) == (columnar == "true")
+        assert len(rows_in(spark, tmp_path)) == 47 * (turn + 1)
+    assert rows_in(spark, tmp_path) == by_spark(spark, kafka, topic)
+
+
+def test_headers_are_read_by_sparks_reader(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    topic = kafka.topic()
+    fill(kafka.bootstrap, topic, [Ramp(0, 5)])
+    query = read(driver, stream(spark, kafka, topic, includeHeaders="true"), tmp_path)
+    assert COLUMNAR not in plan(query)
+    assert len(rows_in(spark, tmp_path)) == 5
+
+
+@pytest.mark.parametrize("column", OTHER_COLUMNS)
+def test_a_column_that_is_asked_for_alone_is_right(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path, column: str
+) -> None:
+    topic = kafka.topic(partitions=2)
+    fill(kafka.bootstrap, topic, [Ramp(0, 60), Ramp(1, 40)], key=lambda number: b"%d" % (number % 3))
+    frame = stream(spark, kafka, topic).where(sf.col("offset") % 2 == 0).select(column)
+    read(driver, frame, tmp_path)
+    plain = spark.read.format("kafka").options(**kafka.options(topic)).load()
+    wanted = plain.where(sf.col("offset") % 2 == 0).select(column)
+    assert sorted(spark.read.parquet(str(tmp_path / "rows")).collect()) == sorted(wanted.collect())
+
+
+def test_what_is_neither_true_nor_false_is_refused_before_anything_is_read(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    topic = kafka.topic()
+    fill(kafka.bootstrap, topic, [Ramp(0, 5)])
+    spark.conf.set(PROPERTY, "yes")
+    with driver.running(stream(spark, kafka, topic), tmp_path) as query:
+        assert "spark.headgate.columnarKafka is yes; it has to be true or false" in failure(query)
+
+
+JOB = """
+import sys
+from pyspark.sql import SparkSession
+
+_, bootstrap, topic, place = sys.argv
+spark = SparkSession.builder.getOrCreate()
+options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
+records = spark.readStream.format("kafka").options(**options).load()
+writer = records.writeStream.format("parquet").option("checkpointLocation", place + "/checkpoint")
+query = writer.trigger(availableNow=True).start(place + "/rows")
+query.awaitTermination()
+print(query._jsq.explainInternal(False))
+"""
+
+
+def test_executors_that_have_nothing_of_headgate_read_in_columns(
+    spark: SparkSession, kafka: Broker, tmp_path: Path
+) -> None:
+    topic = kafka.topic(partitions=2)
+    fill(kafka.bootstrap, topic, [Ramp(0, 40), Ramp(1, 7)])
+    script = tmp_path / "job.py"
+    script.write_text(JOB)
+    conf = {
+        "spark.master": "local-cluster[1,2,512]",
+        "spark.executor.memory": "512m",
+        "spark.executorEnv.SPARK_DIST_CLASSPATH": "/nowhere",
+        PROPERTY: "true",
+        **connector_conf(),
+    }
+    with process(tmp_path / "run", script, kafka.bootstrap, topic, tmp_path, conf=conf) as running:
+        assert running.wait() == 0, running.log
+        assert COLUMNAR in running.log
+    assert rows_in(spark, tmp_path) == by_spark(spark, kafka, topic)
