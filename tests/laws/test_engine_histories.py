@@ -28,7 +28,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from headgate_contract import BatchControl, ControlDocument, QueryControl, RateControl, SourceControl
 from headgate_contract.held import holds_back
 from headgate_contract.receiving import Inbox, write
-from headgate_spark.planner.bucket import burst_of
 from headgate_spark.planner.model import QuerySnapshot
 from support.aligned_spark import member
 from support.examples import examples
@@ -43,6 +42,8 @@ DELAY_MS = 1000 * MOST_DRIFT_SECONDS + OUT_OF_ORDER_MS
 """Of the watermark, in a query that is aligned: what is read in one batch is at most so far apart."""
 NEVER = 1e9
 """Seconds after which a member without records is let go: then others may go on, and what comes of it is late."""
+TRIGGER_SECONDS = 0.1
+"""A batch begins with one, so that a bucket may hold what comes until then."""
 LEFT_ALONE_SECONDS = 90.0
 """Longer than four sources take turns at the longest interval."""
 
@@ -197,6 +198,9 @@ class Queries(RuleBasedStateMachine):
         """As `ControlFile.poll` does."""
         before, governor = self.inbox, self.asked.governor
         self.inbox = before.receive(self.found)
+        if before.document is not None:
+            assert self.inbox.document is not None
+            assert self.inbox.document.generation >= before.document.generation, "an older one is taken"
         if self.inbox.document is not None and self.inbox.document != before.document:
             governor.take_document(self.inbox.document)
         if self.inbox.refusal is not None and self.inbox is not before:
@@ -308,7 +312,8 @@ class Queries(RuleBasedStateMachine):
             self.rates[name].check(None, 0.0, records, trigger.at)
             return
         cycle, rate = snapshot.interval_seconds + control.min_pause_seconds, limit.records_per_second
-        burst = burst_of(rate, cycle, limit.max_burst_seconds) if rate else 0.0
+        seconds = min(max(cycle + TRIGGER_SECONDS, 1.0), limit.max_burst_seconds)
+        burst = max(1.0, rate * seconds) if rate else 0.0
         self.rates[name].check(rate, burst, records, trigger.at)
         assert limit.records_per_checkpoint is None or records <= limit.records_per_checkpoint
 
