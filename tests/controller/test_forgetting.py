@@ -27,16 +27,16 @@ def lives(operator: Operation, name: str) -> None:
     """An application is declared, runs in a backlog, and is deleted."""
     key, pod = Key("team", name), f"{name}-driver-1"
     operator.declare(name, sparkConf={"spark.sql.streaming.checkpointLocation": f"s3a://lake/{name}"})
-    operator.turns(2, key)
+    operator.reconciles(2, key)
     operator.cluster.pod_runs(pod)
     behind = {"watermark_lag_seconds": 36_000.0, "pending_records": 9e6}
     operator.measurements.metrics(key).reports("delays", sources={"flights": behind})
-    operator.turns(2, key)
+    operator.reconciles(2, key)
     assert operator.state(key) == "Running"
     operator.cluster.remove(key)
-    operator.turns(1, key)
+    operator.reconciles(1, key)
     operator.cluster.pod_ends(pod, 0)
-    operator.turns(2, key)
+    operator.reconciles(2, key)
     assert [place for place in operator.cluster.objects if place[0] != "events"] == []
 
 
