@@ -53,6 +53,18 @@ def test_the_newest_version_wins_in_any_order(order: Sequence[int]) -> None:
     assert [p["metadata"]["resourceVersion"] for p in cache.pods(KEY)] == ["4"]
 
 
+def test_another_content_of_the_same_version_is_news_and_the_same_one_is_none() -> None:
+    """A store that was put back gives a version again."""
+    cache = Cache()
+    assert (cache.put_application(application(3)), cache.put_pod(pod(3))) == (KEY, KEY)
+    assert (cache.put_application(application(3)), cache.put_pod(pod(3))) == (None, None)
+    other, ended = {**application(3), "spec": {"suspend": True}}, {**pod(3), "status": {"phase": "Failed"}}
+    assert (cache.put_application(other), cache.put_pod(ended)) == (KEY, KEY)
+    found = cache.application(KEY)
+    assert found is not None
+    assert (found["spec"], cache.pods(KEY)[0]["status"]) == ({"suspend": True}, {"phase": "Failed"})
+
+
 def test_what_is_gone_stays_gone_whatever_is_heard_late() -> None:
     cache = Cache()
     cache.put_application(application(1))

@@ -16,7 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from headgate.adapters.kubernetes.client import PODS, Manifest
+from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Manifest
 from headgate.adapters.kubernetes.history import History, Known, StoreWasPutBack
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate.errors import ApiUnavailable, TransientError
@@ -28,6 +28,7 @@ from headgate.metrics import OperatorMetrics
 from headgate_contract.codec import LARGEST_WHOLE
 from headgate_contract.receiving import Inbox
 from support.examples import examples
+from support.fake_cluster import Watched
 from support.looping import query
 from support.operating import KEY, Operation
 
@@ -107,8 +108,16 @@ class World:
         if self.o.controller.history.contradiction is not None:
             self.o.restart()
 
+    def watches_begin_anew(self) -> None:
+        """The API server has, and each watch then lists what is there first (`continuous_watch` of Kopf)."""
+        cluster = self.o.cluster
+        for kind in (APPLICATIONS, PODS):
+            there = asyncio.run(cluster.list(kind))
+            cluster.events += [Watched(kind, False, one) for one in there]
+
     def comes_to_rest(self) -> None:
         """Minutes pass. A watch that has not told by then what was listed ends the process (`handlers/health.py`)."""
+        self.watches_begin_anew()
         self.compare()
         self.reconciles()
         if self.compare() > 0:
@@ -132,6 +141,18 @@ def test_an_edit_of_which_no_watch_tells_after_a_restore_is_found_by_listing() -
     world.backup()
     world.restore()
     assert world.compare() > 0
+    world.comes_to_rest()
+    assert world.is_told_what_is_declared()
+
+
+def test_an_edit_in_a_version_that_there_was_before_a_restore_is_followed() -> None:
+    """The store gives the version of the edit that is lost to another one."""
+    world = World()
+    world.edit(9)
+    world.o.restart()
+    world.restore()
+    world.edit(30)
+    world.reconcile()
     world.comes_to_rest()
     assert world.is_told_what_is_declared()
 
@@ -256,6 +277,10 @@ class Restores(RuleBasedStateMachine):
     @rule()
     def operator_restarts(self) -> None:
         self.world.o.restart()
+
+    @rule()
+    def watches_begin_anew(self) -> None:
+        self.world.watches_begin_anew()
 
     @rule()
     def compare(self) -> None:

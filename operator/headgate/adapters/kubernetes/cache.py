@@ -1,8 +1,9 @@
 """What is known of the cluster: fed by watches and by the answers to our own writes.
 
 Both come in any order, so the object with the newest resource version wins, and an object that is gone stays
-gone: an old event must not bring it back. What nobody reads of an object is left out, and the rest is packed, since
-a large cluster has ten thousand of each.
+gone: an old event must not bring it back. Of one version with two contents the later one holds: a store that was put
+back gives a version again, and a newer CRD other defaults. What nobody reads of an object is left out, and the rest
+is packed, since a large cluster has ten thousand of each.
 """
 
 from __future__ import annotations
@@ -105,9 +106,9 @@ class Cache:
         """Take in an application, as a watch or an answer shows it; returns its key, `None` if that is no news."""
         key = key_of(manifest)
         family = self._families.setdefault(key, Family())
-        is_news = self._is_news(manifest, family.application)
+        is_news = self._is_news(slim := _without_bookkeeping(manifest), family.application)
         if is_news:
-            family.application = Packed(_without_bookkeeping(manifest))
+            family.application = Packed(slim)
             if _is_stalled(manifest):
                 self._stalled.add(key)
             else:
@@ -131,9 +132,9 @@ class Cache:
         if key is None:
             return None
         family, name = self._families.setdefault(key, Family()), manifest["metadata"]["name"]
-        is_news = self._is_news(manifest, family.pods.get(name))
+        is_news = self._is_news(slim := _slim_pod(manifest), family.pods.get(name))
         if is_news:
-            family.pods[name] = Packed(_slim_pod(manifest))
+            family.pods[name] = Packed(slim)
         self._tidy(key)
         return key if is_news else None
 
@@ -152,7 +153,9 @@ class Cache:
     def _is_news(self, manifest: Manifest, known: Packed | None) -> bool:
         if manifest["metadata"]["uid"] in self._gone:
             return False
-        return known is None or version_of(manifest) > known.version
+        if known is None or (version := version_of(manifest)) > known.version:
+            return True
+        return version == known.version and manifest != known.open()
 
     def _bury(self, kind: Kind, manifest: Manifest) -> None:
         self._gone[manifest["metadata"]["uid"]] = kind
