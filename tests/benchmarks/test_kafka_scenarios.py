@@ -173,9 +173,9 @@ def test_a_batch_of_the_demo_is_read_off_its_report():
     assert batch(report, began=START_MS / 1000) == Batch(6.5, 1.0, 600.0, 7, 2, 7)
 
 
-def test_a_reader_is_compared_with_its_client_round_by_round():
-    seconds = {"spark": [3.0, 4.0], "spark_small_polls": [6.0, 6.0], "poll": [2.0, 2.0]}
-    found = reader.compared(seconds)
-    assert found.runs == [1.5, 2.0]
-    assert found.details["small_polls_vs_poll"] == 3.0
-    assert found.details["poll_records_per_second"] == reader.RECORDS / 2
+def test_readers_are_compared_round_by_round():
+    spark = {"spark": [3.0, 4.0], "spark_small_polls": [6.0, 6.0]}
+    found = reader.compared(spark | {"columns": [2.0, 2.0], "columns_small_polls": [2.0, 3.0]})
+    assert found["kafka_read_vs_plain"].runs == [1.5, 2.0]
+    assert found["kafka_read_vs_plain_small_polls"].runs == [3.0, 2.0]
+    assert found["kafka_read_vs_plain"].details["records_per_second"]["columns"] == reader.RECORDS / 2

@@ -103,7 +103,8 @@ def test_a_source_that_has_been_read_may_wait_from_now_on_and_files_wait_as_well
                 has_read(driver, name, "history")
                 waiting = driver.source("live", name)
                 assert waiting.phase
-                assert (waiting.planned_records_total, waiting.processed_records_total) == (0, 0)
+                assert waiting.planned_records_total == 0
+                assert name == "copy" or waiting.processed_records_total == 0, "copy may repeat a batch"
             driver.control(**dict.fromkeys(frames, history_first()))
             has_read(driver, "files", "live", ROWS)
             wait_until(lambda: driver.source("live", "copy").pending_records == 0, "the end of query copy")
