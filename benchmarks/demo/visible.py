@@ -38,6 +38,11 @@ def appearances(output: Path) -> tuple[Appeared, ...]:
     return tuple(found)
 
 
+def committed(output: Path) -> set[Path]:
+    """Return the files that are in sight."""
+    return {file for log in (output / LOG).glob("[0-9]*") for file in files_of(log)}
+
+
 def batch_of(log: Path) -> int:
     """Return the batch of a log: `7`, or `9.compact`, which repeats those before it."""
     return int(log.name.removesuffix(".compact"))

@@ -25,7 +25,7 @@ from benchmarks.demo.measures import (
     measure_unfinished,
     staleness_once_live,
 )
-from benchmarks.demo.outputs import first_differences, of_same_hours
+from benchmarks.demo.outputs import first_differences, of_same_hours, read_output
 from benchmarks.demo.visible import Appeared, appearances
 from benchmarks.event_log import Batch
 
@@ -109,6 +109,16 @@ def test_results_are_in_sight_once_the_log_of_a_batch_names_them(tmp_path: Path)
     pq.write_table(pa.table({"x": [1]}), output / "of a batch that failed")
     (output / "_spark_metadata" / ".12.tmp").write_text("")
     assert appearances(output) == (Appeared(START + 8, 5), Appeared(START + 9, 4), Appeared(START + 11, 1))
+
+
+def test_a_result_has_nothing_of_a_file_that_a_driver_died_over(tmp_path: Path) -> None:
+    assert read_output(tmp_path) == []
+    write_log(tmp_path, "0", START, {})
+    pq.write_table(pa.table({"hour": [2, 1], "origin": ["EWR", "JFK"]}), tmp_path / "part-0.parquet")
+    names = {"path": f"file://{tmp_path}/part-0.parquet", "action": "add"}
+    (tmp_path / "_spark_metadata" / "1").write_text(f"v1\n{json.dumps(names)}")
+    (tmp_path / "part-1.parquet").touch()
+    assert [row["hour"] for row in read_output(tmp_path)] == [1, 2]
 
 
 def test_heaps_are_read_off_the_log_of_the_jvm(tmp_path: Path) -> None:
