@@ -8,7 +8,7 @@ is packed, since a large cluster has ten thousand of each.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,9 +106,9 @@ class Cache:
         """Take in an application, as a watch or an answer shows it; returns its key, `None` if that is no news."""
         key = key_of(manifest)
         family = self._families.setdefault(key, Family())
-        is_news = self._is_news(slim := _without_bookkeeping(manifest), family.application)
+        is_news = self._is_news(manifest, family.application, _without_bookkeeping)
         if is_news:
-            family.application = Packed(slim)
+            family.application = Packed(_without_bookkeeping(manifest))
             if _is_stalled(manifest):
                 self._stalled.add(key)
             else:
@@ -132,9 +132,9 @@ class Cache:
         if key is None:
             return None
         family, name = self._families.setdefault(key, Family()), manifest["metadata"]["name"]
-        is_news = self._is_news(slim := _slim_pod(manifest), family.pods.get(name))
+        is_news = self._is_news(manifest, family.pods.get(name), _slim_pod)
         if is_news:
-            family.pods[name] = Packed(slim)
+            family.pods[name] = Packed(_slim_pod(manifest))
         self._tidy(key)
         return key if is_news else None
 
@@ -150,12 +150,14 @@ class Cache:
         self._tidy(key)
         return key
 
-    def _is_news(self, manifest: Manifest, known: Packed | None) -> bool:
+    def _is_news(
+        self, manifest: Manifest, known: Packed | None, slim: Callable[[Manifest], Manifest]
+    ) -> bool:
         if manifest["metadata"]["uid"] in self._gone:
             return False
         if known is None or (version := version_of(manifest)) > known.version:
             return True
-        return version == known.version and manifest != known.open()
+        return version == known.version and slim(manifest) != known.open()
 
     def _bury(self, kind: Kind, manifest: Manifest) -> None:
         self._gone[manifest["metadata"]["uid"]] = kind
