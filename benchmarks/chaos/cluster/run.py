@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from laws.cover import CoverError, audit_checkpoint
-
 from benchmarks.chaos.blows import Fault, drawn, struck
 from benchmarks.chaos.cluster.faults import FAULTS, suspend
 from benchmarks.chaos.cluster.world import (
@@ -21,7 +19,7 @@ from benchmarks.chaos.cluster.world import (
     World,
     world_in,
 )
-from benchmarks.chaos.end_to_end.audit import Limits, too_fast
+from benchmarks.chaos.end_to_end.audit import Limits, cover, too_fast
 from benchmarks.event_log import Batch, EventLog
 from support.copies import NAME, QUERY
 from support.requirements import need_namespaces
@@ -94,10 +92,7 @@ def untold(world: World, copied: Counter[int], rows: int) -> Iterator[str]:
         yield "a driver that was asked to stop left a batch that it has planned"
     if beyond := sum(1 for row in copied if row >= rows):
         yield f"{beyond} rows of {QUERY} are in the output of {NAME} and were not committed"
-    try:
-        audit_checkpoint(world.volume.folder / "checkpoint")
-    except CoverError as error:
-        yield str(error)
+    yield from cover(world.volume.folder / "checkpoint")
     logs = [batches for folder in world.events if (batches := EventLog(folder).of(QUERY))]
     if not logs:
         yield "no driver has told what it has run: there is no event log"
