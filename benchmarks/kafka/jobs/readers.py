@@ -15,16 +15,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from turns import POLLS
 
-LARGE = {"max.poll.records": "10000", "fetch.max.wait.ms": "10"}
-"""As in the other runs on Kafka (`turns.py`)."""
 WARM_UPS = 3
 
 
 def options(args: argparse.Namespace, client: dict[str, str]) -> dict[str, str]:
     """Return those of the source."""
     own = {"kafka.bootstrap.servers": args.bootstrap, "subscribe": args.topic, "startingOffsets": "earliest"}
-    return own | {f"kafka.{name}": value for name, value in client.items()}
+    return own | client
 
 
 def by_spark(spark: SparkSession, args: argparse.Namespace, client: dict[str, str]) -> None:
@@ -58,9 +57,9 @@ def main() -> None:
     args = parser.parse_args()
     spark = SparkSession.builder.appName("readers").getOrCreate()
     ways: dict[str, Callable[[], None]] = {
-        "spark": lambda: by_spark(spark, args, LARGE),
+        "spark": lambda: by_spark(spark, args, POLLS),
         "spark_small_polls": lambda: by_spark(spark, args, {}),
-        "columns": lambda: in_columns(spark, args, LARGE),
+        "columns": lambda: in_columns(spark, args, POLLS),
         "columns_small_polls": lambda: in_columns(spark, args, {}),
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
