@@ -2,6 +2,7 @@ package dev.headgate.spark;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.lang.reflect.Method;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -23,6 +24,19 @@ public final class Kafka {
         @Override
         protected ClassLoader computeValue(Class<?> client) {
           return new Ours(client.getClassLoader());
+        }
+      };
+
+  /** By the class of a partition, what says whether one is read in columns; null: ours cannot be linked to it. */
+  private static final ClassValue<Method> READS =
+      new ClassValue<>() {
+        @Override
+        protected Method computeValue(Class<?> partition) {
+          try {
+            return BELOW.get(partition).loadClass(PACKAGE + "ColumnarReader").getMethod("reads", partition);
+          } catch (ReflectiveOperationException | LinkageError e) {
+            return null;
+          }
         }
       };
 
@@ -48,11 +62,12 @@ public final class Kafka {
     }
   }
 
-  /** Whether there is one for it. */
+  /** Whether there is one for it. Asked for each partition of each batch. */
   static boolean isReadInColumns(InputPartition partition) {
+    Method reads = READS.get(partition.getClass());
     try {
-      return (boolean) BELOW.get(partition.getClass()).loadClass(PACKAGE + "ColumnarReader").getMethod("reads", partition.getClass()).invoke(null, partition);
-    } catch (ReflectiveOperationException | LinkageError e) {
+      return reads != null && (boolean) reads.invoke(null, partition);
+    } catch (ReflectiveOperationException e) {
       return false;
     }
   }
