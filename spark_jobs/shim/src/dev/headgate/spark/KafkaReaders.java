@@ -1,5 +1,6 @@
 package dev.headgate.spark;
 
+import java.net.URISyntaxException;
 import java.nio.file.Path;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -35,11 +36,11 @@ final class KafkaReaders implements PartitionReaderFactory {
   }
 
   /** Those of a stream. They are sent to executors, which may have none of our classes. */
-  static PartitionReaderFactory of(PartitionReaderFactory spark) {
+  static PartitionReaderFactory of(PartitionReaderFactory spark) throws URISyntaxException {
     SparkContext context = SparkContext.getOrCreate();
-    String jar = KafkaReaders.class.getProtectionDomain().getCodeSource().getLocation().getPath();
-    if (!context.isLocal() && context.listJars().forall(known -> !known.endsWith("/" + Path.of(jar).getFileName()))) {
-      context.addJar(jar);
+    Path jar = PlannerProgram.jar();
+    if (!context.isLocal() && context.listJars().forall(known -> !known.endsWith("/" + jar.getFileName()))) {
+      context.addJar(jar.toString());
     }
     return new KafkaReaders(spark);
   }

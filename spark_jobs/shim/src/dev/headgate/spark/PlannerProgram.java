@@ -93,9 +93,14 @@ final class PlannerProgram {
     return !program.isBlank() && !program.startsWith("jupyter") && !program.startsWith("ipython");
   }
 
+  /** The jar that this is in. */
+  static Path jar() throws URISyntaxException {
+    return Path.of(PlannerProcess.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+  }
+
   /** Where Python finds the runtime: in this jar, or, where that has none, in the installation that the jar is part of. */
   private static String runtime() throws URISyntaxException, IOException {
-    Path jar = Path.of(PlannerProcess.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+    Path jar = jar();
     try (var files = new java.util.zip.ZipFile(jar.toFile())) {
       if (files.getEntry("python/headgate_spark/runtime/main.py") != null) {
         return jar + "/python";
