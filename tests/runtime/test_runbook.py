@@ -1,23 +1,12 @@
 """What the runbook quotes of logs is what they say, and whatever a log warns of is on a page."""
 
-import ast
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from support.log_sentences import FILES, JAVA, ROOT, UnknownSentenceError, of_python, text_of, warned
+
 HEADINGS = ("## What the driver's log says of a source\n", "## What else the logs say\n")
-FILES = [
-    file
-    for package in ("spark_jobs/headgate_spark", "operator/headgate")
-    for file in sorted((ROOT / package).rglob("*.py"))
-]
-JAVA = sorted((ROOT / "spark_jobs/shim/src").rglob("*.java"))
-
-
-def text_of(file: Path) -> str:
-    return file.read_text(encoding="utf-8")
 
 
 def quoted() -> list[str]:
@@ -26,19 +15,6 @@ def quoted() -> list[str]:
     lines = [line for section in sections for line in section.splitlines()]
     rows = [line.split("|")[1] for line in lines if line.startswith("| `")]
     return [sentence for row in rows for sentence in re.findall("`([^`]+)`", row)]
-
-
-def warned() -> list[str]:
-    """Return what is logged as a warning or an error, where it is not made up of parts."""
-    calls = (
-        call
-        for file in FILES
-        for call in ast.walk(ast.parse(text_of(file)))
-        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("log.warning", "log.error") and call.args
-    )
-    of_python = {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
-    of_java = re.findall(r'LOG\.(?:warn|error)\(\s*"([^"]{3,})"', "".join(map(text_of, JAVA)))
-    return sorted(of_python | set(of_java))
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +28,37 @@ def test_what_the_runbook_quotes_is_what_the_log_says(said, sentence):
     assert sentence in said
 
 
-@pytest.mark.parametrize("sentence", warned())
-def test_what_a_log_warns_of_is_in_the_runbook(sentence):
-    assert any(quote in sentence for quote in quoted())
+@pytest.mark.parametrize("parts", warned(), ids=" … ".join)
+def test_what_a_log_warns_of_is_in_the_runbook(parts):
+    assert any(quote in part for quote in quoted() for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("code", "parts"),
+    [
+        ('log.error("it is over")', ("it is over",)),
+        ('log.warning(f"{name} is gone for good")', (" is gone for good",)),
+        ('log.warning("%s is gone for good" % name)', ("", " is gone for good")),
+        ('(log.exception if first else log.debug)("it is over")', ("it is over",)),
+        ('SAID = "it is over"\nlog.warning(SAID)', ("it is over",)),
+        ('def f():\n    a, said = 1, f"{x} is gone for good"\n    log.warning(said)', (" is gone for good",)),
+        (
+            'class C:\n    def f(self):\n        self.said = "it is over"\n        log.warning(self.said)',
+            ("it is over",),
+        ),
+    ],
+)
+def test_a_sentence_is_found_however_it_is_made_up(tmp_path, code, parts):
+    file = tmp_path / "code.py"
+    file.write_text(code, encoding="utf-8")
+    assert list(of_python(file)) == [parts]
+
+
+@pytest.mark.parametrize(
+    "code", ["log.warning(said)", 'log.warning(f"{what}: {why}")', "log.error(problem.text)"]
+)
+def test_what_has_no_words_that_a_page_could_quote_is_refused(tmp_path, code):
+    file = tmp_path / "code.py"
+    file.write_text(code, encoding="utf-8")
+    with pytest.raises(UnknownSentenceError, match="of which no words can be looked for"):
+        list(of_python(file))
