@@ -66,6 +66,21 @@ def test_the_lease_is_renewed_while_the_event_loop_of_the_reconciles_is_blocked(
     assert asyncio.run(lead())
 
 
+def test_nothing_watches_over_a_lease_once_the_election_is_over() -> None:
+    election = Election(candidate(Leases()))
+
+    async def lead() -> set[threading.Thread]:
+        before = set(threading.enumerate())
+        await election.win()
+        begun = set(threading.enumerate()) - before
+        await election.close()
+        return begun
+
+    (watchdog,) = (thread for thread in asyncio.run(lead()) if thread.name == "watchdog of the lease")
+    watchdog.join(SECONDS)
+    assert not watchdog.is_alive()
+
+
 def test_the_lease_is_not_renewed_for_a_replica_that_does_nothing() -> None:
     leases = Leases()
     looks = 0

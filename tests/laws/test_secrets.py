@@ -48,6 +48,8 @@ WORDS: Mapping[str, Callable[[str], str]] = {
 }
 """What somebody says who fails, around a secret."""
 words = st.sampled_from(sorted(WORDS))
+SENTENCES = [metric for metric in m.ALL if "cause" in metric.labels]
+"""Metrics with a label that says something in words."""
 
 
 @contextmanager
@@ -174,15 +176,19 @@ class Secrets(RuleBasedStateMachine):
                     pod["metadata"]["name"], phase="Pending", containerStatuses=statuses
                 )
 
-    @rule(said=words, of=st.sampled_from([m.QUERY_FAILED, m.SOURCE_OUT_OF_REACH, m.CHECKPOINT_UNFENCED]))
+    @rule(said=words, of=st.sampled_from(SENTENCES))
     def metrics_tell(self, said: str, of: m.Metric) -> None:
-        """As a driver of another version may, whose words are not looked at before."""
+        """As a driver of another version may, whose words are not looked at before; and they are acted on."""
         values = {"query": "delays", "source": "flights"}
         cause = WORDS[said](self.secret("metrics"))
         labels = {label: values.get(label, cause) for label in of.labels}
         metrics = self.operator.measurements.metrics(KEY)
+        metrics.values = [value for value in metrics.values if value[0] != of.name]
         metrics.reports("delays", sources={"flights": {"pending_records": 1.0}})
         metrics.values.append((of.name, {"application": "flights", **labels}, 1.0))
+        for _ in range(2):
+            self.kubelet_starts_it(ready=True)
+            self.reconcile(seconds=15.0)
 
     # The driver -----------------------------------------------------------------------------------------
 

@@ -12,7 +12,6 @@ import asyncio
 import os
 import sys
 import threading
-import time
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -43,6 +42,7 @@ class Election:
     cluster: Cluster | None = None
     """The connection, which is used in the thread alone."""
     _thread: LoopThread = field(default_factory=lambda: LoopThread("lease"))
+    _is_over: threading.Event = field(default_factory=threading.Event)
 
     @classmethod
     async def of(cls, settings: Settings, metrics: OperatorMetrics, health: Health) -> Election:
@@ -62,7 +62,7 @@ class Election:
         """Return once this replica leads. From then on the process ends when the lease was not renewed in time."""
         log.info("waiting for the lease", lease=str(self.candidate.key), identity=self.candidate.identity)
         await self._thread.run(self.candidate.acquire())
-        _watch_over(self.candidate)
+        threading.Thread(target=self._watch, name="watchdog of the lease", daemon=True).start()
 
     async def hold(self) -> None:
         """Hold the lease for ever; the process ends at once when somebody else has it."""
@@ -76,6 +76,7 @@ class Election:
         if self.cluster is not None:
             await self._thread.run(self.cluster.close())
         self._thread.close()
+        self._is_over.set()
 
     async def _hold(self) -> NoReturn:
         try:
@@ -83,23 +84,20 @@ class Election:
         except LeaseLost as lost:
             end_at_once(str(lost))
 
+    def _watch(self) -> None:
+        """End the process once its lease was not renewed in time, also where no event loop runs."""
+        while not self.candidate.overdue():
+            if self._is_over.wait(WATCHDOG_SECONDS):
+                return
+        seconds = self.candidate.terms.renew_deadline
+        end_at_once(f"lease {self.candidate.key} was not renewed for {seconds:g} s")
+
 
 def end_at_once(reason: str) -> NoReturn:
     """Exit without finishing anything: no reconcile, no request, no thread."""
     log.error(f"{reason}; this process ends at once")
     sys.stderr.flush()
     os._exit(FAILED)
-
-
-def _watch_over(candidate: Candidate) -> None:
-    """End the process once its lease was not renewed in time, also where no event loop runs."""
-
-    def watch() -> None:
-        while not candidate.overdue():
-            time.sleep(WATCHDOG_SECONDS)
-        end_at_once(f"lease {candidate.key} was not renewed for {candidate.terms.renew_deadline:g} s")
-
-    threading.Thread(target=watch, name="watchdog of the lease", daemon=True).start()
 
 
 async def nothing_to_hold() -> None:
