@@ -1,4 +1,5 @@
-"""`make audit`: ask whether a hole is known in any locked library. It needs a network, and so is not in `make lint`.
+"""`make audit`: ask which holes are known in locked libraries, and what mends them. It needs a network, and minutes;
+`make lint` asks by `known.py` whether there are any.
 
 pip-audit asks the database of PyPI (`--service osv`: of OSV) about each version, and installs nothing. Exit code 0:
 no hole is known; 1: one is; 3: the database could not be asked about all of them, so what is told is not all.

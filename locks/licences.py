@@ -1,7 +1,7 @@
 """Whether the licence of every locked library is one that may be used here: `python -m locks.licences`, offline.
 
 It reads what each installed library says of itself, so that nothing has to be asked. What is not installed on this
-system is told as not looked at. Known holes are another matter, which needs a network: `make audit`.
+system is told as not looked at.
 """
 
 from __future__ import annotations
@@ -60,7 +60,6 @@ def main() -> int:
     absent = sorted(pins.keys() - installed.keys())
     print(f"licences: {len(pins) - len(absent)} libraries looked at, {len(found)} to see to", end="")
     print(f"; not looked at, for they are not installed here: {', '.join(absent)}" if absent else "")
-    print("known holes: not looked at here; `make audit` asks for them, over the network")
     return 1 if found else 0
 
 
