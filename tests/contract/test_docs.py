@@ -50,8 +50,15 @@ GUARANTEES = (ROOT / "docs/guarantees.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("test", sorted(set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", GUARANTEES))))
-def test_each_promise_has_the_test_that_is_named_beside_it(test):
+TESTS = {
+    test
+    for page in PAGES
+    for test in re.findall(r"`(tests/[\w/]+\.py::\w+)`", page.read_text(encoding="utf-8"))
+}
+
+
+@pytest.mark.parametrize("test", sorted(TESTS))
+def test_a_test_that_a_page_names_is_there(test):
     file, name = test.split("::")
     assert f"\ndef {name}(" in (ROOT / file).read_text(encoding="utf-8")
 
