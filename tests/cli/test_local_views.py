@@ -231,6 +231,13 @@ def test_plain_lines_tell_events_and_numbers_now_and_then() -> None:
     ]
 
 
+def test_what_a_driver_has_said_forges_no_line_and_does_nothing_to_a_terminal() -> None:
+    out = io.StringIO()
+    PlainView(out).show(moment(events=(replace(EVENT, message="ended: \x1b[2J\n00:00:00 all is well"),)))
+    assert "\x1b" not in out.getvalue()
+    assert not any(line.startswith("00:00:00") for line in out.getvalue().splitlines())
+
+
 def test_json_lines_tell_each_change_once() -> None:
     out, loop = io.StringIO(), Loop()
     view, outcome = JsonView(out), loop.run_until_running()

@@ -68,6 +68,17 @@ def test_what_is_too_many_is_refused_at_once_and_silent_ones_are_cut(server: Bou
     assert answer(server)[0] == 200
 
 
+def test_one_that_says_nothing_is_cut_before_its_time_is_over(
+    server: BoundedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handler = server.RequestHandlerClass
+    assert handler.timeout < server._seconds
+    monkeypatch.setattr(handler, "timeout", 0.01)
+    server._seconds = NEVER
+    with ExitStack() as stack:
+        assert idle(server, stack).recv(100) == b""
+
+
 def test_one_that_sends_a_byte_now_and_then_is_cut_as_well(server: BoundedServer) -> None:
     with ExitStack() as stack:
         dripping = idle(server, stack)

@@ -55,7 +55,7 @@ class PlainView(View):
         self._summary = summary
 
     def _line(self, at: float, text: str) -> None:
-        self._out.write(f"{clock(at)} {text}\n")
+        self._out.write(f"{clock(at)} {printable(text)}\n")
         self._out.flush()
 
 
@@ -164,5 +164,5 @@ class LastWordsView(View):
 
 
 def last_words(log: DriverLog) -> Iterable[str]:
-    """Return the last lines of a log, set off from what is said of them."""
-    return [f"  | {printable(line)}" for line in log.tail(LAST_LINES)]
+    """Return the last lines of a log, set off from what is said of them; as they are."""
+    return [f"  | {line}" for line in log.tail(LAST_LINES)]
