@@ -45,8 +45,9 @@ def test_a_lag_that_nobody_can_tell_is_told_once_with_the_remedy() -> None:
         ({"watermarkLag": "5m"}, 9.0, LAG, {}),
         ({"watermarkLag": "5m"}, 9.0, {}, {"watermark_timestamp_seconds": 7.0}),
         ({"watermarkLag": "5m"}, 9.0, {}, {"future_batches_total": 3.0}),
+        ({"watermarkLag": "5m"}, 9.0, {}, {"real_time": 1.0}),
     ],
-    ids=["no threshold", "too early", "a lag", "a watermark", "event times of the future"],
+    ids=["no threshold", "too early", "a lag", "a watermark", "event times of the future", "real-time mode"],
 )
 def test_nothing_is_told_where_there_is_a_lag_or_may_be_one(
     backlog: Mapping[str, Any], batches: float, of_source: Mapping[str, float], of_query: Mapping[str, float]
@@ -55,24 +56,36 @@ def test_nothing_is_told_where_there_is_a_lag_or_may_be_one(
 
 
 @pytest.mark.parametrize(
-    ("backlog", "batches", "of_source", "expected"),
+    ("backlog", "batches", "of_source", "real_time", "expected"),
     [
-        ({"pendingRecords": 5}, 9.0, {}, None),
-        ({"watermarkLag": "5m"}, 1.0, {}, ("Unknown", "MetricsUnavailable")),
-        ({"watermarkLag": "5m"}, 2.0, {}, ("False", "NoEventTime")),
-        ({"watermarkLag": "5m"}, 2.0, {"watermark_lag_seconds": 0.0}, ("True", "LagReported")),
+        ({"pendingRecords": 5}, 9.0, {}, 0.0, None),
+        ({"watermarkLag": "5m"}, 1.0, {}, 0.0, ("Unknown", "MetricsUnavailable")),
+        ({"watermarkLag": "5m"}, 2.0, {}, 0.0, ("False", "NoEventTime")),
+        ({"watermarkLag": "5m"}, 2.0, {"watermark_lag_seconds": 0.0}, 0.0, ("True", "LagReported")),
+        ({"watermarkLag": "5m"}, 2.0, {}, 1.0, None),
+        ({"watermarkLag": "5m"}, 2.0, {"watermark_lag_seconds": 9.0}, 1.0, ("True", "LagReported")),
     ],
-    ids=["no threshold", "too early", "nobody can tell", "a lag of 0"],
+    ids=[
+        "no threshold",
+        "too early",
+        "nobody can tell",
+        "a lag of 0",
+        "by unread records alone, in real-time mode",
+        "a lag in real-time mode",
+    ],
 )
 def test_the_condition_says_whether_a_lag_is_known(
     backlog: Mapping[str, Any],
     batches: float,
     of_source: Mapping[str, float],
+    real_time: float,
     expected: tuple[str, str] | None,
 ) -> None:
     loop = Loop(declared=application(queries=[query(sources=[source(backlog=backlog)])]))
     loop.run_until_running()
-    loop.world.metrics.reports("delays", sources={"flights": {"pending_records": 5.0, **of_source}})
+    loop.world.metrics.reports(
+        "delays", sources={"flights": {"pending_records": 5.0, **of_source}}, real_time=real_time
+    )
     labels = {"application": "flights", "query": "delays", "kind": "data"}
     loop.world.metrics.values.append(("headgate_query_batches_total", labels, batches))
     loop.acknowledged_reconcile()

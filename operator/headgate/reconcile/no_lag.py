@@ -1,6 +1,8 @@
 """A threshold for the watermark's lag, of a query that cannot tell how far its watermark is.
 
 A Kafka source tells its lag by its unread records, and every source by the watermark of its query, if that has one.
+While a query is live in real-time mode its unread records are not told: what it has read since its last commit is not
+known. So nothing is asked of it then.
 """
 
 from __future__ import annotations
@@ -22,11 +24,15 @@ LAG_REPORTED: Final = "LagReported"
 
 
 def lag_known(application: SparkApplication, seen: Seen) -> Answer | None:
-    """Return the condition: whether a `watermarkLag` can say yes; `None` where no source has one."""
-    asking = [query for query in application.spec.queries if _asked(query)]
+    """Return the condition: whether a `watermarkLag` can say yes; `None` where none is asked."""
+    found = {} if seen.metrics is None else seen.metrics.queries
+    asking = [
+        query
+        for query in application.spec.queries
+        if _asked(query) and not _cannot_tell_now(found.get(query.name))
+    ]
     if not asking:
         return None
-    found = {} if seen.metrics is None else seen.metrics.queries
     untold = [told for query in asking if (told := untold_lag(query, found.get(query.name))) is not None]
     if untold:
         return Answer("LagKnown", FALSE, NO_EVENT_TIME, "; ".join(untold))
@@ -43,7 +49,7 @@ def untold_lag(query: Query, found: QueryMetrics | None) -> str | None:
     asked = _asked(query)
     if not asked or found is None or found.data_batches is None or found.data_batches < BATCHES:
         return None
-    if _has_told(found) or found.future_batches:
+    if _has_told(found) or found.future_batches or _cannot_tell_now(found):
         return None
     return (
         f"query {query.name}: backlog.watermarkLag of {', '.join(asked)} never says yes, since the query has no "
@@ -54,6 +60,11 @@ def untold_lag(query: Query, found: QueryMetrics | None) -> str | None:
 
 def _asked(query: Query) -> list[str]:
     return [source.name for source in query.sources if source.backlog.watermark_lag is not None]
+
+
+def _cannot_tell_now(found: QueryMetrics | None) -> bool:
+    """Return whether nothing is told because the query is live in real-time mode."""
+    return found is not None and found.real_time is True and not _has_told(found)
 
 
 def _has_told(found: QueryMetrics) -> bool:
