@@ -130,15 +130,27 @@ def flights_with(*, stop: str = "2m", drift: str = "1h", **checkpoint: str) -> d
     return manifest
 
 
+def live_so(batch: str) -> dict[str, Any]:
+    manifest = flights_with()
+    query = manifest["spec"]["queries"][0]
+    query["live"] = {"mode": "RealTime", "batch": batch}
+    for source in query["sources"]:
+        source.pop("rateLimit", None)
+        source.pop("alignment", None)
+    return manifest
+
+
 def paused(annotation: str) -> dict[str, Any]:
     manifest = flights_with()
     manifest["metadata"]["annotations"] = {"headgate.dev/paused": annotation}
     return manifest
 
 
-@pytest.mark.parametrize("checkpoint", [{}, {"interval": "10s"}])
-def test_the_example_gives_no_warning(checkpoint: dict[str, str]) -> None:
-    assert warnings(flights_with(**checkpoint)) == []
+@pytest.mark.parametrize(
+    "manifest", [flights_with(), flights_with(interval="10s"), live_so(batch="2m")], ids=["", "interval", "live"]
+)
+def test_the_example_gives_no_warning(manifest: dict[str, Any]) -> None:
+    assert warnings(manifest) == []
 
 
 @pytest.mark.parametrize(
@@ -146,6 +158,10 @@ def test_the_example_gives_no_warning(checkpoint: dict[str, str]) -> None:
     [
         (flights_with(stop="1m59s"), "checkpoint: stop.gracePeriod is 1m59s, but a batch may take up to 2m"),
         (flights_with(stop="9h", intervalDuringBacklog="0s"), "as long as the backlog takes"),
+        (
+            live_so(batch="2m1s"),
+            "live: stop.gracePeriod is 2m, but a batch may take 2m1s in real-time mode, since live.batch is so long",
+        ),
         (
             flights_with(interval="50ms"),
             "checkpoint.interval: the trigger base of 100ms holds instead of 50ms",

@@ -12,6 +12,7 @@ from headgate.api.annotations import PAUSED, paused_entries
 from headgate.api.application import SparkApplication
 from headgate.api.duration import ZERO, format_duration
 from headgate.api.finding import Finding, Location, Severity
+from headgate.api.query import LiveMode
 from headgate.api.source import Alignment, Source
 from headgate_contract.triggers import TRIGGER_BASE_SECONDS
 
@@ -43,20 +44,21 @@ def _main_is_no_script(application: SparkApplication) -> Advice:
 def _grace_period_is_shorter_than_a_batch(application: SparkApplication) -> Advice:
     grace = application.spec.stop.grace_period
     for index, query in enumerate(application.spec.queries):
-        checkpoint = query.checkpoint
+        checkpoint, live = query.checkpoint, query.live
+        lengths: dict[str, str] = {}
+        longest = max(checkpoint.interval or ZERO, checkpoint.interval_during_backlog or ZERO)
         if checkpoint.one_batch_spans_backlog:
-            length = "as long as the backlog takes, since intervalDuringBacklog is 0s"
-        elif grace < (
-            longest := max(checkpoint.interval or ZERO, checkpoint.interval_during_backlog or ZERO)
-        ):
-            length = f"up to {format_duration(longest)}"
-        else:
-            continue
-        yield (
-            f"stop.gracePeriod is {format_duration(grace)}, but a batch may take {length}; a stop would then kill it "
-            "and repeat it later. Raise stop.gracePeriod if that matters",
-            ("spec", "queries", index, "checkpoint"),
-        )
+            lengths["checkpoint"] = "as long as the backlog takes, since intervalDuringBacklog is 0s"
+        elif grace < longest:
+            lengths["checkpoint"] = f"up to {format_duration(longest)}"
+        if live.mode is LiveMode.REAL_TIME and grace < live.batch:
+            lengths["live"] = f"{format_duration(live.batch)} in real-time mode, since live.batch is so long"
+        for member, length in lengths.items():
+            yield (
+                f"stop.gracePeriod is {format_duration(grace)}, but a batch may take {length}; a stop would then "
+                "kill it and repeat it later. Raise stop.gracePeriod if that matters",
+                ("spec", "queries", index, member),
+            )
 
 
 def _interval_is_below_the_trigger_base(application: SparkApplication) -> Advice:
