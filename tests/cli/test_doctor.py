@@ -320,6 +320,20 @@ OUTAGE = condition("MetricsAvailable", "False", "QueryTimeout", "no answer withi
         ),
         (
             [],
+            {"queries": [{"name": "q", "realTimeRefused": "it needs 9 task slots", "sources": []}]},
+            "query",
+            "warning",
+            "query q stays in micro-batches though live.mode is RealTime: it needs 9 task slots",
+        ),
+        (
+            [],
+            {"queries": [{"name": "q", "sources": [{"name": "t", "snapshotProblem": "partition t/0: no"}]}]},
+            "query",
+            "warning",
+            "source t of query q does not tell where its snapshot ends: partition t/0: no",
+        ),
+        (
+            [],
             {"sparkVersion": "3.5.1"},
             "spark",
             "problem",
@@ -538,6 +552,7 @@ def test_a_run_whose_driver_says_what_is_wrong(
     page.set(metrics.CONTROL_GENERATION, 6)
     labels = {"query": "delays", "source": "flights", "cause": "broker:9092: no route"}
     page.set(metrics.SOURCE_OUT_OF_REACH, 1, **labels)
+    page.set(metrics.QUERY_REAL_TIME_REFUSED, 1, query="delays", cause="it needs 9 task slots")
 
     ended = look_at(headgate, folder, tmp_path)
 
@@ -546,6 +561,10 @@ def test_a_run_whose_driver_says_what_is_wrong(
     assert told["control"][:2] == ("problem", "its control document 7 is written, and 6 is in force")
     assert (
         told["sources"][1] == "the driver cannot reach source flights of query delays: broker:9092: no route"
+    )
+    assert told["query"][:2] == (
+        "warning",
+        "query delays stays in micro-batches though live.mode is RealTime: it needs 9 task slots",
     )
 
 

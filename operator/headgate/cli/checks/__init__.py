@@ -5,7 +5,7 @@ What cannot be seen, for want of a right or because nothing runs, is a finding o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -40,6 +40,15 @@ class Finding:
     """What was found, in a sentence."""
     remedy: str = ""
     """What to do; empty where nothing is to be done."""
+
+
+def unmet(query: str, real_time_refused: str | None, snapshots: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield what a query is declared to do and does not. `snapshots` has what keeps its sources from telling theirs."""
+    if real_time_refused is not None:
+        yield f"query {query} stays in micro-batches though live.mode is RealTime: {real_time_refused}"
+    for source, problem in snapshots.items():
+        if problem is not None:
+            yield f"source {source} of query {query} does not tell where its snapshot ends: {problem}"
 
 
 def exit_code(findings: Iterable[Finding]) -> int:

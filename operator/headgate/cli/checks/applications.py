@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from headgate.api.status import Condition, ConditionStatus
-from headgate.cli.checks import RUNBOOK, Finding, Level
+from headgate.cli.checks import RUNBOOK, Finding, Level, unmet
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.decision.driver import State
 from headgate.reconcile.ports import OutageReason
@@ -105,6 +105,9 @@ def _life(application: ClusterApplication) -> Iterator[Finding]:
         if query.failure is not None:
             says = f"query {query.name} has failed: {query.failure}"
             yield _found("query", application, Level.PROBLEM, says, RUNBOOK)
+        snapshots = {source.name: source.snapshot_problem for source in query.sources}
+        for says in unmet(query.name, query.real_time_refused, snapshots):
+            yield _found("query", application, Level.WARNING, says, RUNBOOK)
 
 
 def _metrics(application: ClusterApplication) -> Iterator[Finding]:

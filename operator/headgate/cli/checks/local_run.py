@@ -13,7 +13,7 @@ from headgate.adapters.local.atomic import read_text
 from headgate.adapters.local.driver import LOOPBACK
 from headgate.adapters.local.state_dir import StateDir
 from headgate.adapters.metrics.scrape import scrape
-from headgate.cli.checks import RUNBOOK, Finding, Level
+from headgate.cli.checks import RUNBOOK, Finding, Level, unmet
 from headgate.reconcile.ports import Outage
 from headgate.reconcile.readings import DriverMetrics
 from headgate_contract import ControlDocument
@@ -43,6 +43,10 @@ def check_run(folder: Path) -> Iterator[Finding]:
     yield Finding("metrics", of, Level.OK, "the driver's metrics arrive")
     yield from _control(files, of, found.driver)
     yield from _sources(of, found.driver)
+    for name, query in found.driver.queries.items():
+        snapshots = {source: told.snapshot_problem for source, told in query.sources.items()}
+        for says in unmet(name, query.real_time_refused, snapshots):
+            yield Finding("query", of, Level.WARNING, says, RUNBOOK)
 
 
 def _control(files: StateDir, of: str, driver: DriverMetrics) -> Iterator[Finding]:
