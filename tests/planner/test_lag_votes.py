@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -125,6 +126,63 @@ def test_a_lag_that_grows_while_a_batch_runs_is_told_while_it_runs() -> None:
     )
     assert spark.planner.snapshot(spark.now + 601).backlog is False
     assert spark.planner.snapshot(spark.now + 662).backlog
+
+
+def stepped(seconds: float, lag: float = 10.0) -> tuple[ScriptedSpark, Callable[[float], bool]]:
+    """A live query that always has records to read and is `lag` behind; then the clock of its machine is set.
+
+    Returned is what lets time pass, and tells the verdict.
+    """
+    spark, stream = spark_with(control(lag=300, normal=1))
+    spark.arrivals = lambda _: stream.arrive(5)
+
+    def runs_for(seconds: float) -> bool:
+        deadline = spark.now + seconds
+        while spark.now < deadline:
+            spark.planner.read_to(spark.now - lag)  # by the clock as it was
+            spark.round()
+        return spark.snapshot.backlog
+
+    runs_for(2)
+    spark.planner.tell_time(seconds)
+    return spark, runs_for
+
+
+@pytest.mark.parametrize(("lasts", "backlog"), [(55, False), (65, True)])
+def test_a_clock_that_steps_forward_begins_a_backlog_only_where_it_stays_so_for_the_dwell(
+    lasts: float, backlog: bool
+) -> None:
+    """All that it reads seems an hour old then. Nobody can tell that from records that are."""
+    spark, runs_for = stepped(3600)
+    assert runs_for(lasts) is backlog
+    spark.planner.tell_time(0.0)
+    assert runs_for(1) is False, "the clock is right again"
+
+
+@pytest.mark.parametrize("lag", [10.0, 1000.0])
+def test_a_clock_that_steps_back_ends_a_backlog_at_most_and_the_lag_counts_again_once_it_is_right(
+    lag: float,
+) -> None:
+    spark, runs_for = stepped(-3600, lag)
+    assert runs_for(120) is False, "a watermark in the future is a lag of 0"
+    spark.planner.tell_time(0.0)
+    assert runs_for(58) is False, "the dwell goes by a clock that nobody sets"
+    assert runs_for(5) is (lag > 300)
+
+
+@pytest.mark.parametrize("seconds", [3600, -100])
+def test_a_clock_that_steps_in_the_midst_of_a_dwell_makes_it_neither_shorter_nor_longer(
+    seconds: float,
+) -> None:
+    spark, stream = spark_with(control(lag=300, normal=1))
+    spark.arrivals = lambda _: stream.arrive(5)
+    spark.planner.read_to(spark.now)
+    spark.run_for(2)
+    spark.planner.read_to(spark.now - 1000)
+    for set_to, until, backlog in ((0, 10, False), (seconds, 45, False), (seconds, 15, True)):
+        spark.planner.tell_time(set_to)
+        spark.run_for(until)
+        assert spark.snapshot.backlog is backlog
 
 
 def test_a_watermark_that_stands_still_because_nothing_comes_is_no_backlog() -> None:
