@@ -20,7 +20,7 @@ from headgate_contract import (
     SourceControl,
 )
 from headgate_contract.held import HeldBy
-from headgate_spark.planner.model import GoLive, ReadLimit, Trigger, TriggerKind
+from headgate_spark.planner.model import GoLive, QuerySnapshot, ReadLimit, Trigger, TriggerKind
 from headgate_spark.planner.real_time import FELL_BEHIND, RealTime
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
 
@@ -114,6 +114,31 @@ def test_it_goes_back_when_a_vote_says_yes() -> None:
     spark.run_until(lambda: spark.snapshot.backlog, within=10 * BATCH)
     assert spark.snapshot.real_time is False
     assert spark.answers != {"flights": GoLive(BATCH)}
+
+
+def test_a_lag_does_not_vote_while_a_batch_of_it_runs_and_does_once_that_has_ended() -> None:
+    """What it reads meanwhile is told at the end of the batch: until then its lag grows by a second a second."""
+    spark, stream = spark_with(control(backlog=BacklogControl(watermark_lag_seconds=20), dwell=0))
+    scraped: list[QuerySnapshot] = []
+
+    def arrive(seconds: float) -> None:
+        stream.arrive(max(1, round(100 * seconds)))
+        if seconds == BATCH:
+            scraped.append(spark.snapshot)
+
+    spark.arrivals = arrive
+    spark.planner.tell_time(0.0)
+    spark.planner.read_to(spark.now)
+    spark.run_until(lambda: is_live(spark), within=60)
+    (at_its_end,) = scraped
+    assert at_its_end.sources[0].pending_records
+    assert not at_its_end.backlog
+    spark.planner.read_to(spark.now)
+    spark.round()
+    assert is_live(spark)
+    spark.round()
+    assert spark.snapshot.backlog, "the batch has ended, and has brought nothing newer"
+    assert not is_live(spark)
 
 
 def test_it_goes_back_when_records_are_unread_that_were_there_when_its_batch_began() -> None:

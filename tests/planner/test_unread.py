@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate_contract import BacklogControl, BatchControl, QueryControl, SourceControl
+from headgate_contract import BacklogControl, BatchControl, LiveControl, QueryControl, SourceControl
 from headgate_contract.lag_votes import LagVoter
 from headgate_spark.planner.lag_votes import Lag
 from headgate_spark.planner.model import Position, ReadLimit, SourceSnapshot
@@ -243,6 +243,26 @@ def test_a_source_whose_lag_nobody_can_tell_is_named_after_two_batches() -> None
         assert set(spark.planner.remarks(has_event_times=True)) == set()
         spark.planner.read_to(990.0)
         assert set(spark.planner.remarks()) == set()
+
+
+def test_in_real_time_mode_unread_records_tell_nothing_until_the_batch_has_ended() -> None:
+    """Its position is that of the last commit: what is unread behind that was read long ago."""
+    looks = Looks({"0": [1000.0] * 2000})
+    spark, stream = spark_with(looks, lag=30.0, live=LiveControl(real_time=True, batch_seconds=60))
+    stream.latest["0"], spark.records_per_second = 10, 1000
+    told: list[SourceSnapshot] = []
+
+    def arrive(seconds: float) -> None:
+        stream.arrive(max(1, round(10 * seconds)))
+        looks.answer()
+        if seconds == 60:
+            told.append(spark.snapshot.sources[0])
+
+    spark.arrivals = arrive
+    spark.run_until(lambda: bool(told), within=120)
+    assert told[0].pending_records
+    assert (told[0].unread_since, told[0].unread_partition, told[0].is_all_read) == (None, None, None)
+    assert told[0].backlog_votes == ()
 
 
 def test_while_it_cannot_tell_it_is_asked_for_what_is_unread_now_and_for_nothing_once_all_is_read() -> None:
