@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.functions import col, expr
-from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery, StreamingQueryListener
 
 from support.spark import ScriptedPlanner, be_patient, governed, once, running, wait_until
 
@@ -30,6 +31,13 @@ class Live(ScriptedPlanner):
         self.to_opened = "prepare:realtime"
         self.lost: list[str] | None = None
         """What it was told first and did not take, where a call is to fail."""
+        self.live: str | None = None
+        """The one query that is to be live in real-time mode."""
+
+    def admit(self, handle: int, trigger: str, start: str | None) -> str:
+        answer = super().admit(handle, trigger, start)
+        is_live = self.live is not None and f" for {self.live} [" in self.sources[handle]["thread"]
+        return LIVE if is_live and not self.refusals else answer
 
     def opened(self, handle: int, descriptor: str) -> str:
         super().opened(handle, descriptor)
@@ -131,25 +139,79 @@ def trigger_of(query: StreamingQuery) -> str:
     return str(query._jsq.streamingQuery().trigger())
 
 
+class Heard(StreamingQueryListener):
+    """What a listener of the job hears: the kind of each event with its run, and how the query has ended."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str]] = []
+        self.failures: list[str | None] = []
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802 -- Spark's name, as those below
+        self.events.append(("started", str(event.runId)))
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        self.events.append(("progress", str(event.progress.runId)))
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        """None of the events that are looked at."""
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        self.events.append(("terminated", str(event.runId)))
+        self.failures.append(event.exception)
+
+
+@pytest.fixture
+def heard(spark: SparkSession) -> Iterator[Heard]:
+    listener = Heard()
+    spark.streams.addListener(listener)
+    yield listener
+    spark.streams.removeListener(listener)
+
+
 def test_switches_both_ways_in_one_run_and_counts_each_row_once(
-    planner: Live, memory: Memory, tmp_path: Path
+    planner: Live, memory: Memory, tmp_path: Path, spark: SparkSession, heard: Heard
 ) -> None:
+    """One run to all that a job can hold: its handle, the manager of its session, its listeners."""
     sink = tmp_path / "rows"
     memory.add(1000)
+    spark.streams.resetTerminated()
     with running(counted(memory, sink), tmp_path / "checkpoint") as query:
-        run, own = query.runId, trigger_of(query)
+        run, own = str(query.runId), trigger_of(query)
+
+        def add_and_await(mode: str) -> None:
+            wait_until(lambda: mode in trigger_of(query), mode)
+            memory.add(50)
+            await_counts(query, sink, memory)
+            assert query.isActive
+            assert query.exception() is None
+            assert not query.awaitTermination(0.001)
+            assert not spark.streams.awaitAnyTermination(0.001)
+            assert [str(each.runId) for each in spark.streams.active] == [run]
+            assert str(spark.streams.get(query.id).runId) == run
+
         await_counts(query, sink, memory)
         for _ in range(2):
             planner.answer = LIVE
-            wait_until(lambda: "RealTime" in trigger_of(query), "real-time mode")
-            memory.add(50)
-            await_counts(query, sink, memory)
+            add_and_await("RealTime")
             planner.answer = "all"
-            wait_until(lambda: trigger_of(query) == own, "micro-batches")
-            memory.add(50)
-            await_counts(query, sink, memory)
-        assert query.runId == run
-        assert query.isActive
+            add_and_await(own)
+        planner.answer = "realtime:700"
+        add_and_await("RealTimeTrigger(700)")
+        planner.answer = LIVE
+        add_and_await("RealTimeTrigger(1000)")
+        reports = query.recentProgress
+    assert not query.isActive
+    assert query.awaitTermination(0.001)
+    assert spark.streams.awaitAnyTermination(0.001)
+    assert query.exception() is None, "it was stopped in the midst of a batch of real-time mode"
+    assert {str(report["runId"]) for report in reports} == {run}
+    numbers = [report["batchId"] for report in reports if report["numInputRows"]]
+    assert numbers == sorted(set(numbers))
+    wait_until(lambda: heard.failures, "its end")
+    assert heard.failures == [None]
+    assert heard.events[0] == ("started", run)
+    assert heard.events[-1] == ("terminated", run)
+    assert set(heard.events[1:-1]) == {("progress", run)}
     assert planner.refusals == []
     assert len(planner.begun) == 1
 
@@ -245,6 +307,27 @@ def test_slots_that_a_real_time_query_of_the_job_itself_holds_are_not_free(
         with running(counted(memory, tmp_path / "rows"), tmp_path / "checkpoint"):
             wait_until(lambda: planner.refusals, "a refusal")
     assert "needs 2 task slots all the time, and 0 of 2 are free for it; add executors" in planner.refusals[0]
+
+
+def test_one_slot_is_left_for_the_other_queries_of_the_driver_which_go_on(
+    planner: Live, memory: Memory, tmp_path: Path, spark: SparkSession
+) -> None:
+    """Of two slots it would take both. The query beside it has none of its own, and was there before."""
+    other = Memory(spark)
+    other.add(100)
+    rows = other.frame.select((col("value") % KEYS).alias("key"), col("value"))
+    beside = rows.writeStream.outputMode("update").foreach(appending(tmp_path / "beside"))
+    with running(beside, tmp_path / "beside-checkpoint") as sibling:
+        wait_until(lambda: len(written(tmp_path / "beside")) == KEYS, "its first rows")
+        memory.add(100)
+        planner.live = "counts"
+        with running(counted(memory, tmp_path / "rows").queryName("counts"), tmp_path / "checkpoint") as query:
+            wait_until(lambda: planner.refusals, "a refusal")
+            await_counts(query, tmp_path / "rows", memory)
+            other.add(KEYS)
+            last = {n % KEYS: str(n) for n in range(other.size)}
+            await_rows(sibling, tmp_path / "beside", last)
+    assert "needs 2 task slots all the time, and 1 of 2 are free for it (one is kept for other" in planner.refusals[0]
 
 
 def test_state_stays_in_micro_batches_where_executors_come_and_go_by_themselves(
