@@ -172,6 +172,7 @@ def test_what_comes_at_the_end_of_a_batch_is_no_falling_behind() -> None:
 
 def test_each_time_that_it_falls_behind_it_stays_away_for_longer() -> None:
     spark, stream = spark_with(control(dwell=30))
+    spark.records_per_second = 1000 * PER_SECOND  # it has caught up long before
     spark.arrivals = lambda seconds: stream.arrive(round(seconds * PER_SECOND / 2))
     spark.live_records_per_second = PER_SECOND / 8
     begins: list[float] = []
@@ -182,8 +183,7 @@ def test_each_time_that_it_falls_behind_it_stays_away_for_longer() -> None:
         spark.run_until(lambda: not is_live(spark), within=3600)
         left.append(spark.live_batches[-1].ended_at)
     away = [begin - end for end, begin in zip(left, begins[1:], strict=False)]
-    assert away[0] >= 30
-    assert away[1] >= 60
+    assert 30 <= away[0] < 60 <= away[1] < 120
 
 
 @pytest.mark.parametrize(

@@ -215,6 +215,7 @@ def test_a_second_snapshot_is_a_phase_from_when_it_is_found_and_nothing_waits_fo
     assert stream.start["t/0"] > 40, "it is read before anybody knows what it is"
     log.answers = True
     spark.run_until(lambda: spark.snapshot.sources[0].phase, within=60)
+    assert spark.snapshot.sources[0].phase
     spark.run_until(lambda: stream.pending == 0)
     spark.run_for(3)
     assert not spark.snapshot.sources[0].phase
