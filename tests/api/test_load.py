@@ -147,7 +147,9 @@ def paused(annotation: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "manifest", [flights_with(), flights_with(interval="10s"), live_so(batch="2m")], ids=["", "interval", "live"]
+    "manifest",
+    [flights_with(), flights_with(interval="10s"), live_so(batch="2m")],
+    ids=["", "interval", "live"],
 )
 def test_the_example_gives_no_warning(manifest: dict[str, Any]) -> None:
     assert warnings(manifest) == []

@@ -321,13 +321,18 @@ def test_one_slot_is_left_for_the_other_queries_of_the_driver_which_go_on(
         wait_until(lambda: len(written(tmp_path / "beside")) == KEYS, "its first rows")
         memory.add(100)
         planner.live = "counts"
-        with running(counted(memory, tmp_path / "rows").queryName("counts"), tmp_path / "checkpoint") as query:
+        with running(
+            counted(memory, tmp_path / "rows").queryName("counts"), tmp_path / "checkpoint"
+        ) as query:
             wait_until(lambda: planner.refusals, "a refusal")
             await_counts(query, tmp_path / "rows", memory)
             other.add(KEYS)
             last = {n % KEYS: str(n) for n in range(other.size)}
             await_rows(sibling, tmp_path / "beside", last)
-    assert "needs 2 task slots all the time, and 1 of 2 are free for it (one is kept for other" in planner.refusals[0]
+    assert (
+        "needs 2 task slots all the time, and 1 of 2 are free for it (one is kept for other"
+        in planner.refusals[0]
+    )
 
 
 def test_state_stays_in_micro_batches_where_executors_come_and_go_by_themselves(

@@ -40,8 +40,9 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
 
     In a cluster: versions of the API server, the CRD and the operator, who leads, the operator's rights in the
     namespace, whether Prometheus answers it; of each application whether its metrics arrive, its control document is
-    in force, its driver reaches its sources, its Spark fits, and what keeps a query out of real-time mode. With --local: Python, Java, Spark and the shim, by
-    a query of a few records that is run under headgate-run, in some ten seconds. Nothing is changed.
+    in force, its driver reaches its sources, its Spark fits, and what keeps a query out of real-time mode. With
+    --local: Python, Java, Spark and the shim, by a query of a few records that is run under headgate-run, in some
+    ten seconds. Nothing is changed.
 
     Exit code 0: nothing is in the way; what is told as a warning, or cannot be seen, may be. 1: there is a problem,
     or the cluster did not answer. 2: a bad option or kubeconfig.

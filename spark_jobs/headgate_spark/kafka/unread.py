@@ -53,7 +53,7 @@ UNTIMED = (
 )
 FAR_AHEAD = (
     "an unread record is dated too far ahead, so how far the source is behind is not known by it. Correct the clock "
-    "of its producer, or of this driver, or the unit in which the producer writes timestamps (Kafka's are milliseconds)"
+    "of its producer, or of this driver, or the unit in which it is written (Kafka's are milliseconds)"
 )
 TOO_EARLY = (
     "an unread record is dated in the years from 1970 to 1973, as timestamps in seconds are; it does not count. "

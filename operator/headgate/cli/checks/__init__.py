@@ -43,7 +43,7 @@ class Finding:
 
 
 def unmet(query: str, real_time_refused: str | None, snapshots: Mapping[str, str | None]) -> Iterator[str]:
-    """Yield what a query is declared to do and does not. `snapshots` has what keeps its sources from telling theirs."""
+    """Yield what a query is declared to do and does not. `snapshots` is by source what it cannot tell of its own."""
     if real_time_refused is not None:
         yield f"query {query} stays in micro-batches though live.mode is RealTime: {real_time_refused}"
     for source, problem in snapshots.items():
