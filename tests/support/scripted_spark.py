@@ -333,11 +333,16 @@ class ScriptedSpark:
             assert self.now < self.began + LONGEST_RUN, f"{name} is waited for without end"
 
     def run_for(self, seconds: float) -> None:
-        self.run_until(lambda: False, within=seconds)
+        """Run rounds until so many seconds have passed."""
+        self._run(lambda: False, seconds)
 
     def run_until(self, done: Callable[[], bool], within: float = 3600.0) -> None:
-        """Run rounds until `done()`, or until `within` seconds have passed."""
-        deadline = self.now + within
+        """Run rounds until `done()`, or until the run has ended; fails where `within` seconds pass before."""
+        self._run(done, within)
+        assert done() or self.ended is not None, f"not within {within} s"
+
+    def _run(self, done: Callable[[], bool], seconds: float) -> None:
+        deadline = self.now + seconds
         while self.now < deadline - 1e-9 and not done() and self.ended is None:
             self.round()
 
