@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate_contract import BatchControl, QueryControl, SourceControl
+from headgate_contract import BatchControl, LiveControl, QueryControl, ReentryControl, SourceControl
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.model import Hold, TakeUpTo, Trigger, TriggerKind
 from headgate_spark.planner.snapshots import QUIET_SECONDS, Over, Place, SnapshotEnd
@@ -219,6 +219,25 @@ def test_a_second_snapshot_is_a_phase_from_when_it_is_found_and_nothing_waits_fo
     spark.run_until(lambda: stream.pending == 0)
     spark.run_for(3)
     assert not spark.snapshot.sources[0].phase
+
+
+def test_a_second_snapshot_takes_a_query_back_from_real_time_mode_until_it_is_over() -> None:
+    log = Log({"t/0": (10, 30)})
+    live = LiveControl(real_time=True, batch_seconds=60)
+    spark, stream = spark_with(
+        log, replace(control(10.0), live=live, reentry=ReentryControl(dwell_seconds=0))
+    )
+    spark.run_until(lambda: bool(spark.snapshot.real_time), within=60)
+    assert not spark.snapshot.backlog
+    log.parts["t/0"], stream.latest["t/0"] = (10, 30, 500_000, 7), 500_047
+    spark.live_records_per_second = 1000
+    spark.run_until(lambda: not spark.snapshot.real_time, within=300)
+    assert spark.snapshot.sources[0].phase
+    assert spark.snapshot.backlog
+    assert 40 < stream.start["t/0"] < 500_040
+    spark.run_until(lambda: bool(spark.snapshot.real_time), within=300)
+    assert not spark.snapshot.sources[0].phase
+    assert stream.pending == 0
 
 
 def test_a_run_that_ends_by_itself_waits_for_the_answer_and_ends_with_all_read() -> None:
