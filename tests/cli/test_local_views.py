@@ -171,6 +171,10 @@ def test_real_time_mode_is_told_where_a_query_is_live_in_it_and_what_keeps_it_ou
     assert "query delays: live in real-time mode, " in out.getvalue()
     stays = of_query(backlog=False, real_time=False, real_time_refused="it needs 9 task slots")
     assert "not in real-time mode: it needs 9 task slots" in drawn(stays)
+    plain = PlainView(again := io.StringIO())
+    for each in (stays, stays, live, stays):
+        plain.show(each)
+    assert again.getvalue().count("warning: query delays: not in real-time mode: it needs 9 task slots") == 2
 
 
 def test_the_drawing_tells_what_is_not_known_of_a_snapshot() -> None:

@@ -36,11 +36,18 @@ class PlainView(View):
         self._out = out
         self._summarised_at = 0.0
         self._summary: dict[str, str] = {}
+        self._refused: dict[str, str | None] = {}
+        """What keeps queries out of real-time mode, as it was told last."""
 
     def show(self, moment: Moment) -> None:
         for event in moment.events:
             mark = "warning: " if event.is_warning else ""
             self._line(event.at, f"{mark}{event.message} ({event.reason})")
+        for query, _ in moment.queries:
+            why, before = query.real_time_refused, self._refused.get(query.name)
+            self._refused[query.name] = why
+            if why is not None and why != before:
+                self._line(moment.at, f"warning: query {query.name}: not in real-time mode: {why}")
         if moment.at - self._summarised_at >= SUMMARY_SECONDS and moment.is_measured:
             self._summarise(moment)
 
