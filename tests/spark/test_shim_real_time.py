@@ -140,24 +140,29 @@ def trigger_of(query: StreamingQuery) -> str:
 
 
 class Heard(StreamingQueryListener):
-    """What a listener of the job hears: the kind of each event with its run, and how the query has ended."""
+    """What a listener of the job hears: the kind of each event, of which query and run, and how that has ended."""
 
     def __init__(self) -> None:
-        self.events: list[tuple[str, str]] = []
-        self.failures: list[str | None] = []
+        self.events: list[tuple[str, str, str, str | None]] = []
+
+    def note(self, kind: str, of: Any, failure: str | None = None) -> None:
+        self.events.append((kind, str(of.id), str(of.runId), failure))
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 -- Spark's name, as those below
-        self.events.append(("started", str(event.runId)))
+        self.note("started", event)
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        self.events.append(("progress", str(event.progress.runId)))
+        self.note("progress", event.progress)
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         """None of the events that are looked at."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        self.events.append(("terminated", str(event.runId)))
-        self.failures.append(event.exception)
+        self.note("terminated", event, event.exception)
+
+    def of(self, query: StreamingQuery) -> list[tuple[str, str, str | None]]:
+        """The events of a query; those of the tests before may still come."""
+        return [(kind, *more) for kind, of, *more in self.events if of == str(query.id)]
 
 
 @pytest.fixture
@@ -206,12 +211,11 @@ def test_switches_both_ways_in_one_run_and_counts_each_row_once(
     assert query.exception() is None, "it was stopped in the midst of a batch of real-time mode"
     assert {str(report["runId"]) for report in reports} == {run}
     numbers = [report["batchId"] for report in reports if report["numInputRows"]]
-    assert numbers == sorted(set(numbers))
-    wait_until(lambda: heard.failures, "its end")
-    assert heard.failures == [None]
-    assert heard.events[0] == ("started", run)
-    assert heard.events[-1] == ("terminated", run)
-    assert set(heard.events[1:-1]) == {("progress", run)}
+    assert numbers == sorted(numbers)
+    wait_until(lambda: ("terminated", run, None) in heard.of(query), "its end")
+    first, *between, _ = heard.of(query)
+    assert first == ("started", run, None)
+    assert set(between) == {("progress", run, None)}
     assert planner.refusals == []
     assert len(planner.begun) == 1
 
