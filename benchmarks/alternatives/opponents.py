@@ -3,11 +3,12 @@
 Spark has its default, caps of several sizes, and a batch job. Flink has each of its state backends with a checkpoint
 every few seconds and every minute, and where SQL combines rows, with mini-batches and without; all with object reuse,
 and RocksDB with bloom filters, which its documentation advises. The fastest of a group in each round is what counts.
+A screening runs all of them once, and says which take part in the rounds (`screening`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import product
 from typing import Final
 
@@ -51,10 +52,9 @@ def ways(backends: tuple[str, ...] = BACKENDS, *, combined: bool) -> tuple[str, 
     return tuple(name(*way) for way in product(backends, CHECKPOINTS, COMBINED if combined else COMBINED[:1]))
 
 
-def of_flink(*, combined: bool) -> tuple[Variant, ...]:
-    """Return the variants of Flink, its batch mode the last."""
-    streaming = (Variant(way, way, one_by_one=True) for way in ways(combined=combined))
-    return (*streaming, Variant(FLINK_BATCH, FLINK_BATCH, "batch"))
+def streaming(names: Iterable[str], *, once: Collection[str] = ()) -> tuple[Variant, ...]:
+    """Return the variants of some ways, of which those of `once` run in the first round alone."""
+    return tuple(Variant(way, way, one_by_one=True, once=way in once) for way in names)
 
 
 def capped() -> tuple[Variant, ...]:

@@ -37,7 +37,15 @@ class Command:
         results, work = options.results, options.work
         kept = work / compared(options.scale)
         comparison = Comparison() if results is None else Comparison.kept(kept)
-        bench = Bench(work, work / "data", options.rounds, tell, scale=options.scale, comparison=comparison)
+        bench = Bench(
+            work,
+            work / "data",
+            options.rounds,
+            tell,
+            scale=options.scale,
+            comparison=comparison,
+            results=results,
+        )
         more = f" --scale {options.scale:g}" if options.scale < 1 else ""
         more += f" --rounds {options.rounds}" if options.rounds != self.rounds else ""
         code = self.suite.run(options.only, bench, results, more)

@@ -6,8 +6,8 @@ its runs take their turns among the others and have their results compared with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -37,6 +37,8 @@ class Request:
     """What the stream goes on from: it is copied, and stays as it is; None: from the beginning."""
     to_checkpoint: Path | None = None
     """Where its checkpoint is to be kept; None: it is removed."""
+    conf: Mapping[str, str] = field(default_factory=dict)
+    """Properties of the session that hold for this run alone."""
 
 
 @dataclass(frozen=True)

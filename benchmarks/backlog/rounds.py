@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from math import inf
 from pathlib import Path
+from typing import Any
 
 from benchmarks.backlog.engine import Engine, Mode, Ran, Request
 from benchmarks.backlog.scenario import WARM_UP, Bench
@@ -23,9 +26,6 @@ from headgate_contract import ControlDocument, QueryControl
 from support.kafka_connector import connector_conf
 
 UNCAPPED, GOVERNED, BATCH = "plain_uncapped", "headgate", "batch"
-OUT_OF_REACH = 1.5
-"""Times the fastest way of every group that one is in: such a way, in its one run before anything counts, takes no
-part in the rounds. It would not be the fastest in any of them, and with eight ways a round takes ten minutes."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class Variant:
     """Whether its engine takes records one by one, so that how many there are makes no other batches."""
     query: str | None = None
     """The name of its query; None: the workload's."""
+    conf: Mapping[str, str] = field(default_factory=dict)
+    """Properties of the session that hold for its runs alone."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Ratio:
 
     figure: Figure
     longer: tuple[str, ...]
-    """Where there are several, the fastest of them in each round."""
+    """Where there are several, the fastest in each round of those that run in it."""
     shorter: str
 
 
@@ -68,8 +70,8 @@ class Workload:
     beforehand: Sequence[Variant] = ()
     """Run once, before anything counts: small batches for a driver that would only make large ones."""
     all_warm: bool = False
-    """Whether engines that take records one by one run over the whole once before anything counts, too.
-    For those that are `OUT_OF_REACH` by it, that was all."""
+    """Whether engines that take records one by one run over the whole once before anything counts, too. Then several
+    variants share each engine, and those in one batch need half of their warm-ups."""
     short: bool = False
     """Whether its runs take seconds, so that it counts what state a JVM is in: how much it has compiled, how large
     its heap has grown, and how long it has lain idle while another one worked."""
@@ -91,7 +93,7 @@ class Workload:
     @property
     def warm_ups(self) -> int:
         """How often what makes one batch runs before anything counts: by then its times fall no more."""
-        return 24 if self.short else 4
+        return 24 if self.short else 2 if self.all_warm else 4
 
     @property
     def figures(self) -> tuple[Figure, ...]:
@@ -176,15 +178,11 @@ def in_turns(
     """
     runs: dict[str, list[Ran]] = {variant.name: [] for variant in workload.variants}
     bench.comparison.begin(workload.title)
-    left_out = beaten(workload, warm_up(bench, workload, engine_of, of_part, of_whole))
-    for name, run in left_out.items():
-        bench.tell(f"{name} takes no part in the rounds")
-        runs[name].append(run)
-    every = [variant for variant in workload.variants if variant.name not in left_out]
-    counting = [variant for variant in every if not variant.once]
+    warm_up(bench, workload, engine_of, of_part, of_whole)
+    counting = [variant for variant in workload.variants if not variant.once]
     of_one_batch = in_one(counting)
     for turn in range(bench.rounds):
-        taking_part = counting if turn else every
+        taking_part = counting if turn else workload.variants
         for variant in rotated(taking_part, turn):
             if workload.short and variant in of_one_batch:
                 engine_of[variant.engine].run(of_whole(variant))
@@ -202,35 +200,19 @@ def warm_up(
     engine_of: Mapping[str, Engine],
     of_part: Callable[[Variant], Request],
     of_whole: Callable[[Variant], Request],
-) -> dict[str, Ran]:
+) -> None:
     """Run the variants of which a figure is taken over a part, and those in one batch a few times over the whole.
 
-    Those that run over the whole once before anything counts do without the part; these runs are returned.
+    Those that run over the whole once before anything counts do without the part.
     """
     counting = [variant for variant in workload.variants if not variant.once]
     of_others = [one for one in counting if one.one_by_one and workload.all_warm]
     for variant in counting:
         if variant not in of_others:
             engine_of[variant.engine].run(of_part(variant))
-    found: dict[str, Ran] = {}
     for variant in [*workload.beforehand, *of_others, *(in_one(counting) * workload.warm_ups)]:
         run = engine_of[variant.engine].run(of_whole(variant))
         bench.tell(f"warm-up, {variant.name}: {run.seconds:.1f} s, batches: {run.batches}")
-        if variant in of_others:
-            found[variant.name] = run
-    return found
-
-
-def beaten(workload: Workload, found: Mapping[str, Ran]) -> dict[str, Ran]:
-    """Return the runs of the ways that are `OUT_OF_REACH` in each ratio for which the fastest of several counts."""
-    groups = [[name for name in ratio.longer if name in found] for ratio in workload.ratios]
-    kept = {
-        name
-        for group in groups
-        for name in group
-        if found[name].seconds <= OUT_OF_REACH * min(found[other].seconds for other in group)
-    }
-    return {name: found[name] for group in groups for name in group if name not in kept}
 
 
 def in_one(variants: Sequence[Variant]) -> list[Variant]:
@@ -265,8 +247,17 @@ def request(
     from_checkpoint: Path | None = None,
 ) -> Request:
     """Return what is asked of an engine for one run."""
-    at_once, query = variant.records_per_batch, variant.query
-    return Request(workload.name, inputs, variant.mode, at_once, bootstrap, output, query, from_checkpoint)
+    return Request(
+        workload.name,
+        inputs,
+        variant.mode,
+        variant.records_per_batch,
+        bootstrap,
+        output,
+        variant.query,
+        from_checkpoint,
+        conf=variant.conf,
+    )
 
 
 def interval(ratios: Sequence[float]) -> dict[str, float]:
@@ -276,14 +267,21 @@ def interval(ratios: Sequence[float]) -> dict[str, float]:
 
 
 def measured(workload: Workload, runs: Mapping[str, Sequence[Ran]], ratio: Ratio) -> Measured:
-    """Return a ratio in each round, its interval, and the times of all variants."""
+    """Return a ratio in each round in which one of the longer ones ran, its interval, and the times of all variants.
+
+    What runs once has run in the first round.
+    """
+    longer = [[run.seconds for run in runs[name]] for name in ratio.longer]
+    fastest = [min(each) for each in zip_longest(*longer, fillvalue=inf)]
+    shorter = [run.seconds for run in runs[ratio.shorter]]
+    ratios = divided(fastest, shorter[: len(fastest)])
+    return Measured(ratios, {**interval(ratios), **times(workload, runs)})
+
+
+def times(workload: Workload, runs: Mapping[str, Sequence[Ran]]) -> dict[str, Any]:
+    """Return the times of all variants, with what they were taken of, as details have them."""
     seconds = {name: [run.seconds for run in found] for name, found in runs.items()}
-    rounds = len(seconds[ratio.shorter])
-    in_all = [seconds[name] for name in ratio.longer if len(seconds[name]) == rounds]
-    fastest = [min(each) for each in zip(*in_all, strict=True)]
-    ratios = divided(fastest, seconds[ratio.shorter])
-    details = {
-        **interval(ratios),
+    details: dict[str, Any] = {
         "workload": workload.title,
         "records": workload.records,
         "seconds": seconds,
@@ -293,7 +291,7 @@ def measured(workload: Workload, runs: Mapping[str, Sequence[Ran]], ratio: Ratio
         details["cpu_seconds"] = cpu
     if submitting := submitting_seconds(runs):
         details["submitting_seconds"] = submitting
-    return Measured(ratios, details)
+    return details
 
 
 def cpu_seconds(runs: Mapping[str, Sequence[Ran]]) -> dict[str, list[float]]:

@@ -21,6 +21,8 @@ class Bench(local.Bench):
     scale: float
     """Of the records; less than 1 only tries a scenario out."""
     comparison: Comparison = field(default_factory=Comparison)
+    results: Path | None = None
+    """The file with earlier attempts; None: nothing is written, and nothing is read."""
 
     def recording(self, whole: Recording, share: float = 1.0) -> Path:
         """Return the directory of a recording at this scale, or of a `share` of it; written unless it is there."""

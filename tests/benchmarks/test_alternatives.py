@@ -3,23 +3,27 @@
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks.alternatives import past
+from benchmarks.alternatives import past, screening
 from benchmarks.alternatives.catalog import SCENARIOS
-from benchmarks.alternatives.opponents import FLINK, ways
+from benchmarks.alternatives.opponents import CAPS, FLINK, ways
 from benchmarks.alternatives.scenarios import catchup, default, large, matrix, outage, planning
 from benchmarks.backlog.comparison import Comparison, Output
 from benchmarks.backlog.engine import Ran, Request
-from benchmarks.backlog.rounds import GOVERNED, UNCAPPED, in_turns, measured
+from benchmarks.backlog.flink import cluster
+from benchmarks.backlog.rounds import BATCH, GOVERNED, UNCAPPED, in_turns
 from benchmarks.backlog.scenario import Bench
-from benchmarks.backlog.scenarios import aggregation
+from benchmarks.backlog.scenarios import aggregation, flink
 from benchmarks.backlog.session import written
 from benchmarks.backlog.topics import in_turn, of_keys, records
 from benchmarks.event_log import Batch
 from benchmarks.local.recording import Recording, prepare
+from benchmarks.local.results import Call, Measured, row
+from benchmarks.result_file import append
 from support.kafka_records import Record
 
 OUTPUT = Output(rows=10, hash=99)
@@ -98,12 +102,12 @@ def test_every_way_to_set_flink_differs_from_the_others():
 
 @pytest.mark.parametrize("contest", matrix.CONTESTS, ids=lambda contest: contest.name)
 def test_every_ratio_of_the_matrix_is_between_variants_that_are_run_in_every_round(contest, tmp_path):
-    workload = contest.workload
+    workload = contest.rounds(contest.ways)
     names = {variant.name for variant in workload.variants if not variant.once}
     assert {name for ratio in workload.ratios for name in (*ratio.longer, ratio.shorter)} <= names
     engines = {variant.engine for variant in workload.variants}
     assert engines <= {"governed", "plain", *FLINK}
-    best, rocksdb = workload.ratios
+    best, rocksdb = workload.ratios[:2]
     assert set(rocksdb.longer) < set(best.longer) == set(ways(combined=contest.combined))
     engine = Engine()
     in_turns(bench(tmp_path), workload, dict.fromkeys(engines, engine), *[lambda variant: variant.name] * 2)
@@ -111,25 +115,108 @@ def test_every_ratio_of_the_matrix_is_between_variants_that_are_run_in_every_rou
         assert engine.asked.count(way) == 1 + 2  # before anything counts, and two rounds
 
 
-def test_a_way_that_is_out_of_reach_takes_no_part_in_the_rounds_and_its_one_run_is_kept(tmp_path):
-    workload = next(each for each in matrix.CONTESTS if each.name == "windows").workload
-    seconds = {"flink_hashmap_5s": [2.0], "flink_hashmap_60s": [3.0], "flink_rocksdb_5s": [9.0]}
-    seconds["flink_rocksdb_60s"] = [14.0]
-    engine_of = {each.engine: Engine(*seconds.get(each.engine, [])) for each in workload.variants}
-    runs = in_turns(bench(tmp_path), workload, engine_of, *[lambda variant: variant.name] * 2)
-    assert {name: len(runs[name]) for name in seconds} == {
-        **dict.fromkeys(seconds, 2),
-        "flink_rocksdb_60s": 1,
+@pytest.mark.parametrize("contest", matrix.CONTESTS, ids=lambda contest: contest.name)
+def test_every_opponent_is_in_the_rounds_or_in_the_screening(contest):
+    found = {one.name for of in (contest.rounds(()), contest.opponents) for one in of.variants}
+    assert found >= {BATCH, UNCAPPED, "flink_batch", *ways(combined=contest.combined)}
+    assert contest.slow or found >= set(CAPS)
+
+
+def test_columns_are_read_by_a_variant_of_its_own_beside_the_governed_one():
+    for contest in matrix.CONTESTS:
+        plainly, *columnar = [one for one in contest.rounds(()).variants if one.engine == "governed"]
+        assert plainly.name == GOVERNED and not plainly.conf
+        assert bool(columnar) is (plainly.mode == "stream")
+        assert {one.name: one.conf for one in columnar} in (
+            {},
+            {"headgate_columnar": {"spark.headgate.columnarKafka": "true"}},
+        )
+
+
+WINDOWS = next(each for each in matrix.CONTESTS if each.name == "windows")
+SECONDS = {
+    "flink_hashmap_5s": 2.0,
+    "flink_hashmap_60s": 3.0,
+    "flink_rocksdb_5s": 14.0,
+    "flink_rocksdb_60s": 61.0,
+}
+
+
+def recorded(tmp_path, seconds, **other):
+    """Return a result file with a screening of windows."""
+    details = {"records": WINDOWS.of.records, "seconds": {way: [took] for way, took in seconds.items()}}
+    call = Call("c", 0.1, 99.0, cluster.versions(), ["p"], commit="abc", machine={}, date="2026-11-27")
+    attempt = {**row(WINDOWS.screening, Measured([5.0], details), call), **other}
+    attempt["machine"] = {"processor": "p", "cores": 2, "memory_gib": 8}
+    append(tmp_path / "results.json", "c", [attempt], [])
+    return tmp_path / "results.json"
+
+
+def screened(results):
+    return screening.last(results, WINDOWS.screening.id, WINDOWS.opponents, WINDOWS.ways)
+
+
+def test_the_fastest_two_ways_and_that_of_each_group_take_part_and_one_of_minutes_runs_once(
+    tmp_path, monkeypatch
+):
+    engines = {way: Engine() for way in ("governed", "plain", *FLINK)}
+
+    def run(bench, workload, _settings):
+        return in_turns(bench, workload, engines, *[lambda variant: variant.name] * 2)
+
+    monkeypatch.setattr(flink, "ran", run)
+    of_bench = replace(bench(tmp_path), results=recorded(tmp_path, SECONDS))
+    found = matrix.measure(of_bench, WINDOWS)
+    taken = {way for way in SECONDS if engines[way].asked}
+    assert taken == {"flink_hashmap_5s", "flink_hashmap_60s", "flink_rocksdb_5s"}
+    assert found["windows_vs_flink_rocksdb"].runs == [1.0, 1.0]
+    assert found["windows_columnar_vs_best_flink"].details["screening"] == {
+        "date": "2026-11-27",
+        "commit": "abc",
+        "seconds": SECONDS,
     }
-    best, rocksdb = (measured(workload, runs, ratio) for ratio in workload.ratios)
-    assert best.runs == rocksdb.runs == [1.0, 1.0]
-    assert rocksdb.details["seconds"]["flink_rocksdb_60s"] == [14.0]
+    recorded(tmp_path, {**SECONDS, "flink_rocksdb_5s": 90.0})
+    engines["flink_rocksdb_60s"].asked.clear()
+    found = matrix.measure(of_bench, WINDOWS)
+    assert len(engines["flink_rocksdb_60s"].asked) == 1
+    assert found["windows_vs_flink_rocksdb"].runs == [1.0]
+    assert found["windows_vs_best_flink"].runs == [1.0, 1.0]
+
+
+def test_a_screening_decides_for_its_own_load_and_its_own_flink_alone(tmp_path):
+    assert screened(None) is None
+    assert screened(tmp_path / "none.json") is None
+    results = recorded(tmp_path, SECONDS)
+    assert screened(results).seconds == SECONDS
+    recorded(tmp_path, {}, value=None)
+    assert screened(results).seconds == SECONDS
+    recorded(tmp_path, SECONDS, versions={**cluster.versions(), "flink-runtime": "1.0"})
+    assert screened(results) is None
+    recorded(tmp_path, SECONDS, details={"records": 1, "seconds": {}})
+    assert screened(results) is None
+
+
+def test_a_screening_is_one_run_of_each_opponent_after_a_part_of_the_records(tmp_path, monkeypatch):
+    asked = []
+
+    def run(bench, workload, _settings):
+        engine_of = {one.engine: Engine(4.0) for one in workload.variants}
+        found = in_turns(bench, workload, engine_of, lambda one: (one.name, "part"), lambda one: one.name)
+        asked.extend(each for engine in engine_of.values() for each in engine.asked)
+        return found
+
+    monkeypatch.setattr(flink, "ran", run)
+    found = matrix.screened(bench(tmp_path), WINDOWS)["windows_screening"]
+    assert all(asked.count((way, "part")) == asked.count(way) == 1 for way in WINDOWS.ways)
+    assert all(asked.count(cap) == 1 and (cap, "part") not in asked for cap in CAPS)
+    assert found.runs == [1.0]
+    assert set(found.details["seconds"]) == {*WINDOWS.ways, *CAPS}
 
 
 def test_keys_by_chance_are_a_workload_of_the_job_and_of_flink():
     script = Path("benchmarks/backlog/jobs/workloads.py").read_text()
     named = set(re.findall(r'^    "(\w+)": \1,$', script, re.M))
-    assert {contest.workload.name for contest in matrix.CONTESTS} <= named
+    assert {contest.opponents.name for contest in matrix.CONTESTS} <= named
     assert f"AGAIN = {outage.BACKLOG.backlog_rows // outage.BACKLOG.keys}\n" in script
 
 
@@ -168,6 +255,7 @@ def test_a_request_names_its_checkpoints_as_the_job_reads_them(tmp_path):
     request = Request("outage", ["t"], from_checkpoint=tmp_path / "a", to_checkpoint=tmp_path / "b")
     asked = json.loads(json.dumps(written(request)))
     assert (asked["from_checkpoint"], asked["to_checkpoint"]) == (f"{tmp_path}/a", f"{tmp_path}/b")
+    assert asked["conf"] == {}
     assert asked["output"] is None
 
 

@@ -1,24 +1,28 @@
 """Each workload beside every opponent, over the same topics, with results that all write as files.
 
 A governed query against the fastest of Flink's ways in each round, whichever backend it has, and against the fastest
-on RocksDB, whose state may be larger than memory, as Spark's may. Keys come in shuffled passes, in which small
-batches and bundles combine nothing; for the aggregation also by chance, evenly, by Zipf's law, and with one hot key.
+on RocksDB, whose state may be larger than memory, as Spark's may. It runs twice in each round: as it is, by Spark's
+reader of Kafka, and with `spark.headgate.columnarKafka`, which is an option as Flink's object reuse is one. Keys come
+in shuffled passes, in which small batches and bundles combine nothing; for the aggregation also by chance, evenly, by
+Zipf's law, and with one hot key. Which ways take part says a screening, which has runs of all other opponents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from benchmarks.alternatives.opponents import FLINK, capped, of_flink, ways
-from benchmarks.backlog.rounds import BATCH, GOVERNED, UNCAPPED, Ratio, Variant, Workload
+from benchmarks.alternatives.opponents import FLINK, FLINK_BATCH, capped, streaming, ways
+from benchmarks.alternatives.screening import last
+from benchmarks.backlog.rounds import BATCH, GOVERNED, UNCAPPED, Ratio, Variant, Workload, times
 from benchmarks.backlog.scenario import Bench, Scenario
 from benchmarks.backlog.scenarios import aggregation, cogroup, deduplication, flink, join, windows
 from benchmarks.local.recording import Recording, Spread
 from benchmarks.local.results import Figure, Goal, Measured, Report
 
 SPREADS: tuple[Spread, ...] = ("uniform", "zipf", "hot")
+COLUMNAR = Variant("headgate_columnar", "governed", conf={"spark.headgate.columnarKafka": "true"})
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class Contest:
     combined: bool = False
     """Whether mini-batches apply."""
     slow: bool = False
-    """Whether plain Spark takes minutes without a cap, too: it runs once then."""
+    """Whether plain Spark takes minutes without a cap, too: it runs once then, and caps, which help nothing, never."""
     spread: Spread = "passes"
 
     @property
@@ -41,26 +45,57 @@ class Contest:
         return self.of.name if self.spread == "passes" else f"{self.of.name}_{self.spread}"
 
     @property
-    def workload(self) -> Workload:
-        """As it is run."""
-        governed = next(one for one in self.of.variants if one.name == GOVERNED)
-        spark = (governed, Variant(BATCH, mode="batch"), Variant(UNCAPPED, once=self.slow))
-        groups = {
-            "best_flink": (self.best, ways(combined=self.combined)),
-            "flink_rocksdb": (self.rocksdb, ways(("rocksdb",), combined=self.combined)),
-        }
-        ratios = [
-            Ratio(Figure(f"{self.name}_vs_{group}", "ratio", goal(bound)), names, GOVERNED)
-            for group, (bound, names) in groups.items()
+    def ways(self) -> tuple[str, ...]:
+        """All ways of Flink that apply."""
+        return ways(combined=self.combined)
+
+    @property
+    def governed(self) -> tuple[Variant, ...]:
+        """The governed variants: a backfill reads its history as a batch job does, and no columns."""
+        plainly = next(one for one in self.of.variants if one.name == GOVERNED)
+        return (plainly,) if plainly.mode == "backfill" else (plainly, COLUMNAR)
+
+    @property
+    def groups(self) -> Mapping[str, tuple[float | None, tuple[str, ...]]]:
+        """What is to be reached against the fastest of some ways, by what figures call these."""
+        rocksdb = ways(("rocksdb",), combined=self.combined)
+        return {"best_flink": (self.best, self.ways), "flink_rocksdb": (self.rocksdb, rocksdb)}
+
+    @property
+    def screening(self) -> Figure:
+        """How many times as long as the fastest way of Flink the slowest one takes."""
+        return Figure(f"{self.name}_screening", "ratio", Report())
+
+    def ratios(self, taking_part: Collection[str]) -> list[Ratio]:
+        """Return the figures, of the ways that take part."""
+        return [
+            Ratio(
+                Figure(f"{self.name}{variant.name.removeprefix(GOVERNED)}_vs_{group}", "ratio", goal(bound)),
+                tuple(way for way in names if way in taking_part),
+                variant.name,
+            )
+            for variant in self.governed
+            for group, (bound, names) in self.groups.items()
         ]
-        return Workload(
-            self.of.name if self.spread == "passes" else "marked",
-            [self.side(number) for number in range(len(self.of.sides))],
-            (*spark, *capped(), *of_flink(combined=self.combined)),
-            ratios,
-            where=f" beside all others, keys: {self.spread}",
-            all_warm=True,
+
+    def rounds(self, taking_part: Sequence[str], once: Collection[str] = ()) -> Workload:
+        """Return what is run in rounds."""
+        spark = (Variant(BATCH, mode="batch"), *(() if self.slow else (Variant(UNCAPPED),)))
+        variants = (*self.governed, *spark, *streaming(taking_part, once=once), BY_BATCH_OF_FLINK)
+        return replace(
+            self._run(variants, "beside all others"), ratios=self.ratios(taking_part), all_warm=True
         )
+
+    @property
+    def opponents(self) -> Workload:
+        """What a screening runs once."""
+        spark = (Variant(UNCAPPED, once=True),) if self.slow else capped()
+        return self._run((*streaming(self.ways), *spark), "each opponent once")
+
+    def _run(self, variants: Sequence[Variant], what: str) -> Workload:
+        name = self.of.name if self.spread == "passes" else "marked"
+        sides = [self.side(number) for number in range(len(self.of.sides))]
+        return Workload(name, sides, variants, (), where=f" {what}, keys: {self.spread}")
 
     def side(self, number: int) -> Recording:
         """Return a recording with the keys of this spread."""
@@ -70,10 +105,13 @@ class Contest:
         return replace(whole, name=f"{whole.name}-{self.spread}", spread=self.spread)
 
     @property
-    def scenario(self) -> Scenario:
-        """What measures it."""
-        workload = self.workload
-        return Scenario(f"{self.name}_beside_all", workload.figures, partial(measure, workload=workload))
+    def scenarios(self) -> tuple[Scenario, Scenario]:
+        """What measures it: the screening, and the rounds."""
+        figures = tuple(ratio.figure for ratio in self.ratios(self.ways))
+        return (
+            Scenario(self.screening.id, (self.screening,), partial(screened, contest=self)),
+            Scenario(f"{self.name}_beside_all", figures, partial(measure, contest=self)),
+        )
 
 
 def goal(bound: float | None) -> Goal | Report:
@@ -81,11 +119,29 @@ def goal(bound: float | None) -> Goal | Report:
     return Report() if bound is None else Goal(">=", bound)
 
 
-def measure(bench: Bench, workload: Workload) -> Mapping[str, Measured]:
-    """Run all rounds of a contest."""
-    return flink.measure(bench, workload, FLINK)
+def screened(bench: Bench, contest: Contest) -> Mapping[str, Measured]:
+    """Run each opponent once, over a part of the records and then over the whole."""
+    runs = flink.ran(replace(bench, rounds=1), contest.opponents, FLINK)
+    seconds = [runs[way][0].seconds for way in contest.ways]
+    ratio = max(seconds) / min(seconds)
+    return {contest.screening.id: Measured([ratio], times(contest.opponents, runs))}
 
 
+def measure(bench: Bench, contest: Contest) -> Mapping[str, Measured]:
+    """Run all rounds of a contest, with the ways that the last screening has left, or else with all."""
+    found = last(bench.results, contest.screening.id, contest.opponents, contest.ways)
+    if found is None:
+        bench.tell(f"{contest.screening.id} has not been measured: all ways take part")
+        return flink.measure(bench, contest.rounds(contest.ways), FLINK)
+    workload = contest.rounds(found.finalists([names for _, names in contest.groups.values()]), found.slow)
+    of_rounds = flink.measure(bench, workload, FLINK)
+    return {
+        name: replace(one, details={**one.details, "screening": found.details})
+        for name, one in of_rounds.items()
+    }
+
+
+BY_BATCH_OF_FLINK = Variant(FLINK_BATCH, FLINK_BATCH, "batch")
 LONG_LISTS = replace(
     cogroup.WORKLOAD,
     name="cogroup_100",
@@ -101,4 +157,4 @@ CONTESTS = (
     Contest(LONG_LISTS, rocksdb=8, combined=True),
     *(Contest(aggregation.WORKLOAD, combined=True, spread=spread) for spread in SPREADS),
 )
-SCENARIOS = tuple(contest.scenario for contest in CONTESTS)
+SCENARIOS = tuple(scenario for contest in CONTESTS for scenario in contest.scenarios)

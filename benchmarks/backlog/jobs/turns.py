@@ -14,7 +14,8 @@ arrives from the moment on at which that file was made, `speed` times as fast as
 it, unless it is there, once `DIR/<n>.caught_up` has appeared and the query has nothing left to do. With `bootstrap`
 the inputs are topics; with `output`, a directory, the result is written there instead of dropped. The mode `read`
 says what a result comes to that another engine has written; `small` says how long triggers take that have one row,
-for so many `batches`, with its checkpoint in the `store` of a scheme.
+for so many `batches`, with its checkpoint in the `store` of a scheme. `conf` has properties of the session that hold
+for one run.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +56,13 @@ def run(spark: SparkSession, turn: Path) -> dict[str, Any]:
         copied(request["from_checkpoint"], str(checkpoint))
     spark._jvm.System.gc()
     began = time.time()
-    if request["mode"] == "batch":
-        found = batch(spark, request)
-    elif "live" in request:
-        found = live(spark, request, turn)
-    else:
-        found = stream(spark, request, turn)
+    with settings(spark, request.get("conf") or {}):
+        if request["mode"] == "batch":
+            found = batch(spark, request)
+        elif "live" in request:
+            found = live(spark, request, turn)
+        else:
+            found = stream(spark, request, turn)
     ended = time.time()
     spark._jvm.System.gc()
     if request.get("to_checkpoint"):
@@ -69,6 +72,18 @@ def run(spark: SparkSession, turn: Path) -> dict[str, Any]:
     if request.get("output"):
         found["output"] = results.of_files(spark, request["workload"], request["output"])
     return {"began": began, "ended": ended, **found}
+
+
+@contextmanager
+def settings(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
+    """Set properties of the session for one run."""
+    for name, value in conf.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in conf:
+            spark.conf.unset(name)
 
 
 def copied(checkpoint: str, target: str) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from benchmarks.backlog.engine import Engine, Request
+from benchmarks.backlog.engine import Engine, Ran, Request
 from benchmarks.backlog.flink.cluster import cluster_in
 from benchmarks.backlog.flink.engine import FlinkEngine
 from benchmarks.backlog.flink.settings import BATCH as FLINK_BATCH
@@ -65,6 +65,14 @@ def measure(
     bench: Bench, workload: Workload, settings: Mapping[str, Mapping[str, str]] = SETTINGS
 ) -> Mapping[str, Measured]:
     """Run all rounds of a workload; `settings` are those of Flink, by the name of the engine."""
+    runs = ran(bench, workload, settings)
+    return {ratio.figure.id: measured(workload, runs, ratio) for ratio in workload.ratios}
+
+
+def ran(
+    bench: Bench, workload: Workload, settings: Mapping[str, Mapping[str, str]]
+) -> dict[str, list[Ran]]:
+    """Return the runs of all rounds of a workload."""
     with as_topics(bench, workload) as inputs, engines(bench, workload.name, settings) as engine_of:
 
         def asked(topics: Sequence[str], variant: Variant) -> Request:
@@ -72,8 +80,7 @@ def measure(
             return request(workload, variant, topics, inputs.bootstrap, written)
 
         of_part, of_whole = (partial(asked, topics) for topics in (inputs.part, inputs.whole))
-        runs = in_turns(bench, workload, engine_of, of_part, of_whole)
-    return {ratio.figure.id: measured(workload, runs, ratio) for ratio in workload.ratios}
+        return in_turns(bench, workload, engine_of, of_part, of_whole)
 
 
 @contextmanager
