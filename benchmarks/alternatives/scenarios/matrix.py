@@ -36,7 +36,7 @@ class Contest:
     combined: bool = False
     """Whether mini-batches apply."""
     slow: bool = False
-    """Whether plain Spark takes minutes without a cap, too: it runs once then, and caps, which help nothing, never."""
+    """Whether plain Spark takes minutes without a cap, too: it runs once then, and never with a cap."""
     spread: Spread = "passes"
 
     @property

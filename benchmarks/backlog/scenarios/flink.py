@@ -69,9 +69,7 @@ def measure(
     return {ratio.figure.id: measured(workload, runs, ratio) for ratio in workload.ratios}
 
 
-def ran(
-    bench: Bench, workload: Workload, settings: Mapping[str, Mapping[str, str]]
-) -> dict[str, list[Ran]]:
+def ran(bench: Bench, workload: Workload, settings: Mapping[str, Mapping[str, str]]) -> dict[str, list[Ran]]:
     """Return the runs of all rounds of a workload."""
     with as_topics(bench, workload) as inputs, engines(bench, workload.name, settings) as engine_of:
 
