@@ -162,7 +162,8 @@ def judged(topics: Sequence[Topic], query: str, batches: Sequence[Mapping[str, A
             json.loads(s["endOffset"]) if isinstance(s["endOffset"], str) else s["endOffset"]
             for s in batch["sources"]
         ]
-        at = {i: ends[i][topic.name]["0"] for i, topic in enumerate(read)}
+        # A source that has had to wait from the start has no end.
+        at = {i: ends[i][topic.name]["0"] if ends[i] else 0 for i, topic in enumerate(read)}
         reached = {i: topic.reached(0, at[i]) for i, topic in enumerate(read)}
         readers = [i for i in at if at[i] > before[i]]
         least = min(reached[i] for i in readers)
