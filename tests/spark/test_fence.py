@@ -181,6 +181,20 @@ def test_a_query_that_is_shut_out_ends_though_it_has_nothing_to_commit(
     assert len(list((tmp_path / "ck" / "offsets").glob("[0-9]*"))) == batches, "it had nothing to write"
 
 
+def test_a_batch_of_a_query_that_is_shut_out_is_ended_with_all_that_it_still_writes(
+    driver: Driver, tmp_path: Path
+) -> None:
+    """The other driver runs the same batch into the same sink and the same state, and a batch may take an hour."""
+    hour = "java_method('java.lang.Thread', 'sleep', 3600000L) is null"
+    frame = rows(driver.spark).where(f"value < 20 or {hour}")
+    query = driver.start(driver.writer(frame, tmp_path / "ck", to=None))
+    wait_until((tmp_path / "ck" / "offsets" / "2").exists, "the batch of an hour")
+    take_over(tmp_path / "ck")
+    with pytest.raises(StreamingQueryException, match=re.escape(SHUT_OUT)):
+        query.awaitTermination(240)
+    wait_until(lambda: driver.governor.endings.checkpoint_in_use, "what the launcher is told")
+
+
 def test_an_epoch_that_cannot_be_looked_at_is_not_taken_for_another_driver(
     driver: Driver, tmp_path: Path
 ) -> None:

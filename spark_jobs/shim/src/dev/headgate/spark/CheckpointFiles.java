@@ -1,6 +1,11 @@
 package dev.headgate.spark;
 
+import java.io.File;
+import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
+import java.nio.file.NoSuchFileException;
 import java.util.Map;
 import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
@@ -66,6 +71,31 @@ final class CheckpointFiles {
       store.msync();
     } catch (IOException | UnsupportedOperationException e) {
       LOG.debug("{} cannot be asked to catch up", store.getUri(), e);
+    }
+  }
+
+  /**
+   * Whether a file is there. Throws where that cannot be told.
+   *
+   * <p>A file of this machine is opened, since a network's file system asks its server then, and not for each status. By Java itself:
+   * Hadoop's says of whatever goes wrong that there is no such file, too many open ones and a mount that hangs among it ({@code
+   * RawLocalFileSystem.open} asks {@code File.exists}).
+   */
+  static boolean isThere(FileSystem store, Path file) throws IOException {
+    try {
+      if (store.getUri().getScheme().equals("file")) {
+        Files.newInputStream(new File(file.toUri().getPath()).toPath()).close();
+        return true;
+      }
+    } catch (NoSuchFileException e) {
+      return false;
+    } catch (InvalidPathException e) {
+      LOG.debug("the locale of this JVM has no name for {}; Hadoop gives it one", file, e);
+    }
+    try {
+      return store.getFileStatus(file) != null;
+    } catch (FileNotFoundException | NoSuchFileException e) {
+      return false;
     }
   }
 

@@ -95,7 +95,7 @@ final class ConditionalEntry extends ByteArrayOutputStream {
     try {
       write(files);
     } catch (IOException | UnsupportedOperationException | IllegalArgumentException e) {
-      if (Fence.isThere(files, path)) {
+      if (CheckpointFiles.isThere(files, path)) {
         if (!isOurs(files)) {
           throw taken(e);
         }

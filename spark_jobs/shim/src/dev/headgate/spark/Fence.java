@@ -1,12 +1,9 @@
 package dev.headgate.spark;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.File;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.lang.reflect.Field;
-import java.nio.file.Files;
-import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -68,6 +65,7 @@ final class Fence {
   private final String location;
   private final Path epoch;
   private final String query;
+  private final Execution execution;
   private final boolean hasObservers;
   private final SignOfLife sign;
   private volatile String problem;
@@ -77,7 +75,8 @@ final class Fence {
   private Long seen;
   private long seenByTheWall;
 
-  private Fence(CheckpointFiles files, String location, String query) {
+  private Fence(CheckpointFiles files, String location, String query, Execution execution) {
+    this.execution = execution;
     this.files = files;
     this.location = location;
     this.epoch = new Path(location);
@@ -87,16 +86,16 @@ final class Fence {
   }
 
   /** Puts the fence around the logs of a query's execution. {@code location} is the file by which its checkpoint is held. */
-  static Fence around(StreamingQuery execution, String query, String location, CheckpointFiles files) {
-    Fence fence = new Fence(files, location, query);
+  static Fence around(StreamingQuery run, String query, String location, CheckpointFiles files) {
+    Execution execution = new Execution(run);
+    Fence fence = new Fence(files, location, query, execution);
     HELD.put(fence.epoch.getName(), fence);
     fence.sign.begin();
     try {
-      new Execution(execution).looksAgainWhereItsLogEnds();
-      for (String log : new String[] {"offsetLog", "commitLog"}) {
-        fence.guard(execution.getClass().getMethod(log).invoke(execution), true);
-      }
-      for (SparkDataStream source : new Execution(execution).sources()) {
+      execution.looksAgainWhereItsLogEnds();
+      fence.guard(execution.call("offsetLog"), true);
+      fence.guard(execution.call("commitLog"), true);
+      for (SparkDataStream source : execution.sources()) {
         SparkDataStream stream = source instanceof Governed governed && governed.handler instanceof Gate gate ? gate.stream() : source;
         if (GatedStream.keepsLog(stream)) {
           fence.guard(field(stream, "metadataLog").get(stream), false);
@@ -201,6 +200,15 @@ final class Fence {
     }
   }
 
+  /**
+   * Ends what the batch that runs still writes: it cannot be committed, and the other driver runs it into the same sink and state.
+   *
+   * <p>Of a job that was cancelled Spark keeps no more than the words that it was told, so they name the exception, in a line of its own.
+   */
+  void endBatch() {
+    execution.session().sparkContext().cancelJobGroup(execution.query().runId().toString(), "\n" + new FencedException(why()));
+  }
+
   /** Throws where another driver has the checkpoint, or the store does not answer. */
   private synchronized void check() throws IOException {
     if (over) {
@@ -239,7 +247,7 @@ final class Fence {
       if (hasObservers) {
         CheckpointFiles.catchUp(store);
       }
-      if (isThere(store, epoch)) {
+      if (CheckpointFiles.isThere(store, epoch)) {
         return true;
       }
       CheckpointFiles.catchUp(store);
@@ -252,31 +260,6 @@ final class Fence {
         isWithout(epoch.getParent() + " may not be read any more (" + e.getMessage() + "); grant that again", e);
       }
       return true;
-    }
-  }
-
-  /**
-   * Whether a file is there. Throws where that cannot be told.
-   *
-   * <p>A file of this machine is opened, since a network's file system asks its server then, and not for each status. By Java itself:
-   * Hadoop's says of whatever goes wrong that there is no such file, too many open ones and a mount that hangs among it ({@code
-   * RawLocalFileSystem.open} asks {@code File.exists}).
-   */
-  static boolean isThere(FileSystem store, Path file) throws IOException {
-    try {
-      if (store.getUri().getScheme().equals("file")) {
-        Files.newInputStream(new File(file.toUri().getPath()).toPath()).close();
-        return true;
-      }
-    } catch (NoSuchFileException e) {
-      return false;
-    } catch (InvalidPathException e) {
-      LOG.debug("the locale of this JVM has no name for {}; Hadoop gives it one", file, e);
-    }
-    try {
-      return store.getFileStatus(file) != null;
-    } catch (FileNotFoundException | NoSuchFileException e) {
-      return false;
     }
   }
 

@@ -7,4 +7,9 @@ public final class FencedException extends RuntimeException {
   FencedException(String message) {
     super(message);
   }
+
+  /** Whether a failure is this one, also that of a job that was cancelled for it. */
+  static boolean is(Throwable failure) {
+    return failure instanceof FencedException || String.valueOf(failure.getMessage()).contains(FencedException.class.getName());
+  }
 }

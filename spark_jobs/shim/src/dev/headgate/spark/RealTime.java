@@ -271,7 +271,7 @@ final class RealTime {
     /** Whether a restart would be wrong: another driver writes to the checkpoint, or the planner has said that the query is to end. */
     private static boolean isFinal(Throwable failure) {
       for (Throwable e = failure; e != null; e = e.getCause()) {
-        if (e instanceof FencedException || e instanceof PlannerException) {
+        if (FencedException.is(e) || e instanceof PlannerException) {
           return true;
         }
       }

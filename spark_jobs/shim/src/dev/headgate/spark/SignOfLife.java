@@ -53,6 +53,7 @@ final class SignOfLife {
   private final Path sign;
   private final AtomicBoolean looks = new AtomicBoolean();
   private volatile boolean ended;
+  private volatile boolean shutOut;
   private int untouched;
   private UserGroupInformation user;
   private Future<?> timer;
@@ -97,18 +98,19 @@ final class SignOfLife {
     }
   }
 
-  /** Writes the sign where it is not there and the epoch is; who was shut out meanwhile leaves none. */
+  /** Writes the sign where it is not there and the epoch is; who was shut out meanwhile leaves none, and ends what it runs. */
   private Void answer() throws IOException {
     FileSystem store = fence.files();
     if (++untouched >= LOOKS_UNTOUCHED && store.getUri().getScheme().equals("file")) {
       untouched = 0;
       touch(epoch.toUri().getPath());
     }
-    if (ended || Fence.isThere(store, sign)) {
+    if (ended || !shutOut && CheckpointFiles.isThere(store, sign)) {
       return null;
     }
-    if (!fence.isHeld()) {
-      timer.cancel(false); // for ever, so it is asked as carefully as before a commit
+    shutOut = shutOut || !fence.isHeld(); // for ever, so it is asked as carefully as before a commit
+    if (shutOut) {
+      fence.endBatch(); // each time, until its query has ended: a batch may have several jobs, and a job of its own may try again
       return null;
     }
     store.create(sign, true).close();
@@ -136,7 +138,7 @@ final class SignOfLife {
 
   /** Whether it was seen that another driver has the checkpoint. */
   boolean isShutOut() {
-    return timer.isCancelled() && !ended;
+    return shutOut && !ended;
   }
 
   /** Nobody is answered any more. */
