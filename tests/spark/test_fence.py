@@ -238,6 +238,29 @@ def test_a_driver_that_was_shut_out_adds_nothing_to_the_log_of_its_files(
     assert not (log / "1").exists()
 
 
+def test_a_driver_that_was_shut_out_adds_nothing_to_the_log_of_the_files_that_it_writes(
+    driver: Driver, tmp_path: Path
+) -> None:
+    """Or the other one, which runs the same batch, finds it in there, and fails."""
+    pauses = f"java_method('dev.headgate.tests.FaultyFileSystem', 'pausesAt', '{tmp_path}/task') is not null"
+    (tmp_path / "task").touch()
+    frame = rows(driver.spark).where(f"value <> 15 or {pauses}")
+    query = driver.start(driver.writer(frame, tmp_path / "ck", to=tmp_path / "out"))
+    reached = tmp_path / "task.reached"
+    wait_until(reached.exists, "a batch")
+    looked = time.monotonic()
+    take_over(tmp_path / "ck")
+    wait_until(
+        lambda: time.monotonic() > looked + TRUSTED_SECONDS, "the end of what its last look is good for"
+    )
+    reached.unlink()
+    with pytest.raises(StreamingQueryException, match="has taken it over"):
+        query.awaitTermination(240)
+    log = tmp_path / "out" / "_spark_metadata"
+    assert (log / "0").exists()
+    assert not (log / "1").exists()
+
+
 @pytest.mark.parametrize(
     ("nanos", "millis_by_the_wall", "is_trusted"),
     [

@@ -46,8 +46,8 @@ import org.apache.hadoop.util.Progressable;
  *   <li>{@code meeting}: so many epochs are to be under way at once before one of them is deleted; without them that fails
  *   <li>{@code weather}: a file of this machine, looked at before each write. While it says {@code full} the disk is; with {@code slow
  *       200} it takes so many milliseconds to make a file, and as many to publish it
- *   <li>{@code requests}: a file of this machine to which a line is added for each status, list, open and delete: which of these, and of
- *       which file
+ *   <li>{@code requests}: a file of this machine to which a line is added for each status, list, open, delete and msync: which of these, and
+ *       of which file
  *   <li>{@code latency} (0): milliseconds that each request takes, as to a store far away: a status, a list, a delete, to open, to end
  *       what is written, and a rename, which is two where it replaces (a copy and a delete). Such a store has neither links nor modes
  * </ul>
@@ -346,7 +346,16 @@ public class FaultyFileSystem extends RawLocalFileSystem {
     if (pauses == null) {
       return;
     }
-    java.nio.file.Path pause = java.nio.file.Path.of(pauses, target.getParent().getName() + "." + target.getName());
+    pause(java.nio.file.Path.of(pauses, target.getParent().getName() + "." + target.getName()));
+  }
+
+  /** The same in a task, by {@code java_method}: at this file. */
+  public static String pausesAt(String file) throws IOException {
+    pause(java.nio.file.Path.of(file));
+    return file;
+  }
+
+  private static void pause(java.nio.file.Path pause) throws IOException {
     java.nio.file.Path reached = pause.resolveSibling(pause.getFileName() + ".reached");
     try {
       Files.move(pause, reached);

@@ -33,7 +33,9 @@ import org.slf4j.LoggerFactory;
  * <p>Spark's source of files keeps a third log, in {@code metadataLog}: which files belong to which of its offsets. It writes an entry
  * while it is asked for its latest offset, so before that of the offset log, and ends the query where one is there ({@code
  * FileStreamSource.fetchMaxOffset}). So it is looked at before these as well. They can be as large as all files that were ever read are
- * many, so they are written as Spark does, and not held in memory first.
+ * many, so they are written as Spark does, and not held in memory first. The same holds of the log of its sink of files ({@code fileLog}),
+ * which is written at the end of a batch: the driver that runs the batch after us fails where our entry is there ({@code
+ * ManifestFileCommitProtocol.commitJob}).
  */
 final class Fence {
   private static final Logger LOG = LoggerFactory.getLogger(Fence.class);
@@ -100,6 +102,10 @@ final class Fence {
         if (GatedStream.keepsLog(stream)) {
           fence.guard(field(stream, "metadataLog").get(stream), false);
         }
+      }
+      Object sink = execution.call("sink");
+      if (sink.getClass().getSimpleName().equals("FileStreamSink")) {
+        fence.guard(field(sink, "fileLog").get(sink), false);
       }
     } catch (ReflectiveOperationException | RuntimeException | LinkageError e) {
       fence.isWithout("Headgate cannot look at it before each commit in this version of Spark (" + e + ")", e);
