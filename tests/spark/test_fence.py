@@ -299,6 +299,31 @@ def test_a_batch_costs_the_store_one_status_and_short_ones_one_a_second(
     assert {line.partition(".")[0] for line in found} <= {"status epoch", "status sign"}
 
 
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        (
+            "dfs.client.failover.proxy.provider.shop",
+            "org.apache.hadoop.hdfs.server.namenode.ha.ObserverReadProxyProvider",
+        ),
+        ("dfs.client.rbf.observer.read.enable", "true"),  # the same behind routers, by any provider
+    ],
+)
+def test_a_name_node_that_only_follows_is_asked_to_catch_up(
+    driver: Driver, store: Any, tmp_path: Path, setting: str, value: str
+) -> None:
+    asked = tmp_path / "asked"
+    store.set("fs.faulty.requests", str(asked))
+    store.set(setting, value)
+    try:
+        query = start(driver, f"faulty:{tmp_path}/ck")
+        wait_until(partial(has_committed, tmp_path / "ck", 1), "a commit")
+        query.stop()
+    finally:
+        store.unset(setting)
+    assert "msync /" in asked.read_text().splitlines()
+
+
 def test_a_query_that_ends_gives_its_checkpoint_back(driver: Driver, tmp_path: Path) -> None:
     for batch in (0, 2):
         query = start(driver, f"faulty:{tmp_path}/ck")

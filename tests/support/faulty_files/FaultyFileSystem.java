@@ -98,6 +98,12 @@ public class FaultyFileSystem extends RawLocalFileSystem {
     return ROOT;
   }
 
+  /** As that of HDFS, for a client that reads from name nodes which only follow. */
+  @Override
+  public void msync() throws IOException {
+    requested("msync", new Path("/"));
+  }
+
   @Override
   public String getScheme() {
     return "faulty";

@@ -45,6 +45,7 @@ final class Fence {
 
   private static final String PREFIX = "epoch.";
   private static final String OBSERVERS = "dfs.client.failover.proxy.provider.";
+  private static final String OBSERVERS_BEHIND_ROUTERS = "dfs.client.rbf.observer.read.enable";
   private static final Map<String, Fence> HELD = new ConcurrentHashMap<>();
 
   /** After Spark's own hooks, which are run at 40, and before Hadoop's, which closes its file systems at 10. */
@@ -83,7 +84,9 @@ final class Fence {
     this.location = location;
     this.epoch = new Path(location);
     this.query = query;
-    this.hasObservers = files.settings.getPropsWithPrefix(OBSERVERS).values().stream().anyMatch(provider -> provider.contains("ObserverRead"));
+    this.hasObservers =
+        files.settings.getBoolean(OBSERVERS_BEHIND_ROUTERS, false)
+            || files.settings.getPropsWithPrefix(OBSERVERS).values().stream().anyMatch(provider -> provider.contains("ObserverRead"));
     this.sign = new SignOfLife(this, epoch);
   }
 
