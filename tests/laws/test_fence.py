@@ -21,6 +21,7 @@ from support.fence_model import (
     check_cover,
     check_nothing_left,
     check_one_holder,
+    check_one_range,
     check_order,
     every_order,
     run,
@@ -99,6 +100,20 @@ def test_where_writes_are_quick_it_needs_no_put_if_absent(begun: Callable[..., W
     assert every_end(lambda: begun(Store(put_if_absent=False)), check_all) == 2 * 2**STEPS
 
 
+def about_to_plan_what_is_deleted() -> World:
+    """The same, in which the newer one plans that batch and more, and deletes all entries but the last ones."""
+    world = World(Store(retains=1), writes_are_quick=False, clocks_go_on=True)
+    older = world.driver("older")
+    until(older, lambda step: isinstance(step, Write) and step.batch == 1)
+    world.driver("newer", per_batch=3, batches=4)
+    return world
+
+
+def test_a_driver_that_plans_a_batch_again_whose_entry_is_deleted_does_not_run_it() -> None:
+    """However long it stands still before it writes: put-if-absent does not keep off what was there."""
+    every_end(about_to_plan_what_is_deleted, check_one_range)
+
+
 @pytest.mark.parametrize("put_if_absent", [True, False])
 def test_where_writes_are_quick_the_newer_is_never_disturbed(put_if_absent: bool) -> None:
     every_end(lambda: in_mid_batch(Store(put_if_absent)), check_newer_goes_on)
@@ -143,6 +158,15 @@ def test_without_a_fence_the_newer_is_ended_by_the_older() -> None:
         return world
 
     assert is_broken(make, check_newer_goes_on)
+
+
+def test_without_a_look_after_it_has_planned_a_batch_is_run_twice_with_two_ranges() -> None:
+    def make() -> World:
+        world = about_to_plan_what_is_deleted()
+        world.drivers[0].looks_after = False
+        return world
+
+    assert is_broken(make, check_one_range)
 
 
 # How long it takes -----------------------------------------------------------------------------------

@@ -261,6 +261,28 @@ def test_a_driver_that_was_shut_out_adds_nothing_to_the_log_of_the_files_that_it
     assert not (log / "1").exists()
 
 
+def test_a_driver_that_has_stood_still_while_it_planned_a_batch_does_not_run_it(
+    driver: Driver, store: Any, tmp_path: Path
+) -> None:
+    """Another one may have run that batch with another range, and have deleted its entry since."""
+    begun: list[int] = []
+    store.set("fs.faulty.pauses", str(tmp_path))
+    (tmp_path / "offsets.2").touch()
+    writer = rows(driver.spark).writeStream.queryName(NAME).foreachBatch(lambda _, batch: begun.append(batch))
+    query = driver.start(writer.option("checkpointLocation", f"faulty:{tmp_path}/ck"))
+    reached = tmp_path / "offsets.2.reached"
+    wait_until(reached.exists, "the entry of a batch")
+    looked = time.monotonic()
+    take_over(tmp_path / "ck")
+    wait_until(
+        lambda: time.monotonic() > looked + TRUSTED_SECONDS, "the end of what its last look is good for"
+    )
+    reached.unlink()
+    with pytest.raises(StreamingQueryException, match=re.escape(SHUT_OUT)):
+        query.awaitTermination(240)
+    assert begun == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("nanos", "millis_by_the_wall", "is_trusted"),
     [

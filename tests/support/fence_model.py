@@ -11,6 +11,7 @@ bytecode of
   with the ends that the log has, and asks nobody. A batch whose entry is written by another run ends the query.
 - An entry is written by `createAtomic` with `overwriteIfPossible=false`: on a store with put-if-absent the second
   writer fails, on one without it replaces what is there.
+- Who has committed a batch deletes the entries that are older than so many (`purge`).
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ class Store:
     """The files of a checkpoint and of the folder beside it. Each step is one of its own, and seen by all at once."""
 
     put_if_absent: bool = True
+    retains: int | None = None
+    """How many batches before the last one keep their entries; `None`: all."""
     beside: dict[str, str] = field(default_factory=dict)
     offsets: dict[int, str] = field(default_factory=dict)
     commits: dict[int, str] = field(default_factory=dict)
@@ -99,6 +102,10 @@ class Store:
         if self.put_if_absent and step.batch in log:
             raise TakenError(f"{step.log}/{step.batch}")
         log[step.batch] = step.text
+        if step.log == "commits" and self.retains is not None:
+            for entries in (self.offsets, self.commits):
+                for old in [batch for batch in entries if batch < step.batch - self.retains]:
+                    del entries[old]
 
     def has(self, step: Write) -> bool:
         """Whether an entry is there, with this text."""
@@ -121,10 +128,15 @@ class Commit:
 class World:
     """A store, the drivers on it, and what they have done."""
 
-    def __init__(self, store: Store | None = None, *, writes_are_quick: bool = True) -> None:
-        """`writes_are_quick`: what a driver writes after it has looked is there before a newcomer's wait is over."""
+    def __init__(
+        self, store: Store | None = None, *, writes_are_quick: bool = True, clocks_go_on: bool = False
+    ) -> None:
+        """`writes_are_quick`: what a driver writes after it has looked is there before a newcomer's wait is over.
+        `clocks_go_on`: who stands still meanwhile sees by a clock that its look is old; so it is where writes are
+        quick."""
         self.store = store or Store()
         self.writes_are_quick = writes_are_quick
+        self.clocks_go_on = clocks_go_on or writes_are_quick
         self.drivers: list[Driver] = []
         self.commits: list[Commit] = []
         self.sunk: list[tuple[str, Sink]] = []
@@ -152,6 +164,8 @@ class Driver:
     batches: int = 2
     is_fenced: bool = True
     looks: bool = True
+    looks_after: bool = True
+    """Also when an entry of the offset log is written, before its batch runs."""
     dead: frozenset[str] = frozenset()
     """Drivers that this one knows to be dead."""
     leaves: bool = True
@@ -250,11 +264,11 @@ class Driver:
                 store.beside[name] = ""
             case Sink():
                 self.world.sunk.append((self.name, step))
-            case Wait(owner=None) if self.world.writes_are_quick:
+            case Wait(owner=None) if self.world.clocks_go_on:
                 for other in self.world.drivers:
                     if other is not self and other.is_trusted:
                         other.is_trusted = False
-                        if isinstance(other.next, Write):
+                        if self.world.writes_are_quick and isinstance(other.next, Write):
                             other.step()
         return None
 
@@ -316,6 +330,8 @@ class Driver:
             taken = (start, start + self.per_batch)
             yield from self._look()
             yield from self._write(Write("offsets", batch, f"{taken[0]}-{taken[1]}"))
+            if self.looks_after:
+                yield from self._look()
             yield from self._batch(batch, taken)
             start = taken[1]
 
@@ -363,6 +379,13 @@ def check_cover(world: World) -> None:
     assert all(before[1] == after[0] for before, after in pairwise(ranges)), ranges
     for commit in world.commits:
         assert commit.range == ranges[commit.batch], f"{commit} against {ranges[commit.batch]}"
+
+
+def check_one_range(world: World) -> None:
+    """Whoever runs a batch, and whenever, runs the same one."""
+    ranges: dict[int, tuple[int, int]] = {}
+    for name, sink in world.sunk:
+        assert ranges.setdefault(sink.batch, sink.range) == sink.range, f"{name}: {sink}"
 
 
 def check_order(world: World, *older_first: str) -> None:

@@ -68,12 +68,17 @@ final class ConditionalEntry extends ByteArrayOutputStream {
    * @return one of it
    */
   static Object create(Fence fence, Path path, Class<?> type, Plainly plainly) throws ReflectiveOperationException {
+    var entry = new ConditionalEntry(fence, path, plainly);
+    return stream(type, entry, () -> entry.over = true);
+  }
+
+  /** Returns a {@code CancellableFSDataOutputStream} to {@code out}, whose {@code cancel()} runs {@code cancels}. */
+  static Object stream(Class<?> type, OutputStream out, Runnable cancels) throws ReflectiveOperationException {
     Constructor<?> constructor = STREAMS.get(type);
     if (constructor == null) {
       STREAMS.put(type, constructor = generated(type).getConstructor(OutputStream.class, Runnable.class));
     }
-    var entry = new ConditionalEntry(fence, path, plainly);
-    return constructor.newInstance(entry, (Runnable) () -> entry.over = true);
+    return constructor.newInstance(out, cancels);
   }
 
   /** Sends it: nothing was before. */

@@ -64,6 +64,13 @@ final class Fence {
     }
   }
 
+  /** Of files: entries are as large as all files that were ever read or written are many. */
+  private enum Log {
+    OFFSETS,
+    COMMITS,
+    FILES
+  }
+
   private final CheckpointFiles files;
   private final String location;
   private final Path epoch;
@@ -98,17 +105,17 @@ final class Fence {
     fence.sign.begin();
     try {
       execution.looksAgainWhereItsLogEnds();
-      fence.guard(execution.call("offsetLog"), true);
-      fence.guard(execution.call("commitLog"), true);
+      fence.guard(execution.call("offsetLog"), Log.OFFSETS);
+      fence.guard(execution.call("commitLog"), Log.COMMITS);
       for (SparkDataStream source : execution.sources()) {
         SparkDataStream stream = source instanceof Governed governed && governed.handler instanceof Gate gate ? gate.stream() : source;
         if (GatedStream.keepsLog(stream)) {
-          fence.guard(field(stream, "metadataLog").get(stream), false);
+          fence.guard(field(stream, "metadataLog").get(stream), Log.FILES);
         }
       }
       Object sink = execution.call("sink");
       if (sink.getClass().getSimpleName().equals("FileStreamSink")) {
-        fence.guard(field(sink, "fileLog").get(sink), false);
+        fence.guard(field(sink, "fileLog").get(sink), Log.FILES);
       }
     } catch (ReflectiveOperationException | RuntimeException | LinkageError e) {
       fence.isWithout("Headgate cannot look at it before each commit in this version of Spark (" + e + ")", e);
@@ -167,10 +174,10 @@ final class Fence {
     isWithout("its store refuses conditional writes (" + refusal.getMessage() + "), so a driver that stands still while it writes an entry is not kept off", refusal);
   }
 
-  private void guard(Object log, boolean areSmall) throws ReflectiveOperationException {
+  private void guard(Object log, Log which) throws ReflectiveOperationException {
     Field field = field(log, "fileManager");
     Object manager = field.get(log);
-    boolean mayBeConditional = areSmall && manager.getClass().getName().startsWith("org.apache.spark.");
+    boolean mayBeConditional = which != Log.FILES && manager.getClass().getName().startsWith("org.apache.spark.");
     Object guarded =
         StandIn.of(
             manager,
@@ -180,11 +187,11 @@ final class Fence {
               }
               if (method.getName().equals("createAtomic")) {
                 check();
-                Path entry = (Path) arguments[0];
-                if (mayBeConditional && !refusesConditionalWrites && !(Boolean) arguments[1] && ConditionalEntry.canBeWritten(files(), entry)) {
-                  var plainly = (ConditionalEntry.Plainly) () -> (java.io.OutputStream) Governed.forward(manager, method, arguments);
-                  return ConditionalEntry.create(this, entry, method.getReturnType(), plainly);
-                }
+                Path path = (Path) arguments[0];
+                boolean isConditional = mayBeConditional && !refusesConditionalWrites && !(Boolean) arguments[1] && ConditionalEntry.canBeWritten(files(), path);
+                ConditionalEntry.Plainly plainly = () -> (java.io.OutputStream) Governed.forward(manager, method, arguments);
+                Object entry = isConditional ? ConditionalEntry.create(this, path, method.getReturnType(), plainly) : plainly.open();
+                return which == Log.OFFSETS ? PlannedEntry.of(method.getReturnType(), entry, this) : entry;
               }
               return Governed.forward(manager, method, arguments);
             });
@@ -219,7 +226,7 @@ final class Fence {
   }
 
   /** Throws where another driver has the checkpoint, or the store does not answer. */
-  private synchronized void check() throws IOException {
+  synchronized void check() throws IOException {
     if (over) {
       throw new IOException("query " + query + " commits nothing more: its driver is ending");
     }
