@@ -142,7 +142,7 @@ chaos: setup jars classes  ## Every field, every stale look, a million inputs, 5
 	$(BIN)/python -m benchmarks.chaos --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY)) \
 	  $(if $(FAULTS),--faults $(FAULTS)) $(if $(RECORDS),--records $(RECORDS))
 
-soak: setup jars classes  ## Two thousand restarts in one driver, fifty of a driver, at SCALE: what grows -> benchmarks/results/soak.json
+soak: setup tools jars classes  ## Restarts by the thousand in a driver, by fifty of drivers, operators, API servers: what grows -> benchmarks/results/soak.json
 	$(BIN)/python -m benchmarks.soak --scale $(or $(SCALE),1)
 
 bench-live: setup jars classes  ## Votes, change streams, real-time mode: latency, backlog, switches, kills -> benchmarks/results/live.json

@@ -1,5 +1,5 @@
 """All scenarios of the soak, in the order in which they are run and shown."""
 
-from benchmarks.soak.scenarios import driver, operator
+from benchmarks.soak.scenarios import cluster, driver, operator
 
-SCENARIOS = (operator.SCENARIO, driver.SCENARIO)
+SCENARIOS = (operator.SCENARIO, cluster.SCENARIO, driver.SCENARIO)
