@@ -1,12 +1,15 @@
-"""An operator whose drivers end again and again holds no more than before: threads, descriptors, sockets, series."""
+"""An operator whose drivers end again and again holds no more than before, and operators that end leave nothing."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import psutil
 import pytest
 
+from benchmarks.soak.scenarios.cluster import world_in
+from support.cluster import Cluster
 from support.served import Served
 from support.waiting import wait_until
 
@@ -42,4 +45,14 @@ def test_restarts_of_a_driver_leave_nothing_in_the_operator(start, served: Serve
         served.ends(pod, 1)
     for kind in looks[0]:
         of_kind = [look[kind] for look in looks[LEFT_OUT:]]
+        assert of_kind[-1] - of_kind[0] < len(of_kind) - 1, f"one for each restart: {kind} {of_kind}"
+
+
+def test_operators_that_end_in_the_midst_of_their_work_leave_nothing(
+    control_plane: Cluster, tmp_path: Path
+) -> None:
+    with world_in(control_plane, tmp_path, applications=4) as world:
+        _, *looks = world.restarted(4)
+    for kind in ("threads", "descriptors", "sockets", "files", "stored"):
+        of_kind = [look[kind] for look in looks]
         assert of_kind[-1] - of_kind[0] < len(of_kind) - 1, f"one for each restart: {kind} {of_kind}"
