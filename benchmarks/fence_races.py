@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from support.fence_racer import LANES
-from support.fence_races import Race, RaceError, racers, run
+from support.fence_races import FAULTY, Race, RaceError, Store, racers, run
 
 
 @dataclass
@@ -34,22 +35,24 @@ class Raced:
     """By seed, the law that was broken."""
 
 
-def raced(races: int, first_seed: int) -> Raced:
+def raced(
+    races: int, first_seed: int, store: Store = FAULTY, draw: Callable[[int], Race] = Race.drawn
+) -> Raced:
     """Run races with the same two drivers, in folders that are removed after each.
 
     Most of a race is waiting, so some run side by side; how long drivers wait for an answer goes for all of those.
     """
     found = Raced()
-    drawn = [Race.drawn(seed) for seed in range(first_seed, first_seed + races)]
+    drawn = [draw(seed) for seed in range(first_seed, first_seed + races)]
     lanes: queue.SimpleQueue[int] = queue.SimpleQueue()
     for lane in range(LANES):
         lanes.put(lane)
-    with tempfile.TemporaryDirectory(prefix="fence-races-") as scratch, racers(Path(scratch)) as both:
+    with tempfile.TemporaryDirectory(prefix="fence-races-") as scratch, racers(Path(scratch), store) as both:
 
         def raced_alone(race: Race) -> None:
             lane, folder = lanes.get(), Path(scratch) / str(race.seed)
             try:
-                end = "/".join(run(race, *both, folder, lane))
+                end = "/".join(run(race, *both, folder, lane, store))
             except RaceError as error:
                 found.broken[race.seed] = f"{race}: {error}"
             else:

@@ -6,6 +6,7 @@ do, and that what is written through it fails as Spark understands it. The serve
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import signal
@@ -14,12 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from object_store.races import doors, race
 
 from headgate_contract import QueryControl, RateControl, SourceControl
 from support import maven
@@ -32,6 +35,7 @@ SLOW = QueryControl(
 )
 HELD = replace(SLOW, sources={"source": SourceControl(paused=True)})
 START_SECONDS = 30.0
+RACES = 40
 
 
 @contextmanager
@@ -63,19 +67,27 @@ def server(directory: Path) -> Iterator[int]:
         process.wait(10)
 
 
+S3A = {
+    "endpoint.region": "us-east-1",
+    "path.style.access": "true",
+    "connection.ssl.enabled": "false",
+    "access.key": "tests",
+    "secret.key": "tests",
+    "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+}
+"""Its settings, but for the endpoint."""
+
+
+def jars() -> Sequence[Path]:
+    """Return those of S3A."""
+    return maven.jars("s3a", Path(__file__).parent)
+
+
 def on_s3(port: int, take_over_after: str) -> dict[str, str]:
     """Return the settings of a driver whose checkpoint is on the server."""
-    s3a = {
-        "endpoint": f"http://127.0.0.1:{port}",
-        "endpoint.region": "us-east-1",
-        "path.style.access": "true",
-        "connection.ssl.enabled": "false",
-        "access.key": "tests",
-        "secret.key": "tests",
-        "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
-    }
+    s3a = S3A | {"endpoint": f"http://127.0.0.1:{port}"}
     return {
-        "spark.driver.extraClassPath": ":".join(map(str, maven.jars("s3a", Path(__file__).parent))),
+        "spark.driver.extraClassPath": ":".join(map(str, jars())),
         "spark.headgate.fence.takeOverAfter": take_over_after,
         **{f"spark.hadoop.fs.s3a.{name}": value for name, value in s3a.items()},
     }
@@ -116,10 +128,29 @@ def story(directory: Path, port: int) -> None:
     print(f"{ROWS} rows are there once", flush=True)
 
 
+def at_once(port: int, races: int, first_seed: int) -> None:
+    """Of two drivers that write one entry at the same moment one goes on, again and again."""
+    # In front of the class path they would part a JVM from its shared classes, of which it says a word among answers.
+    environment = {"PYSPARK_SUBMIT_ARGS": f"--jars {','.join(map(str, jars()))} pyspark-shell"}
+    s3a = {f"fs.s3a.{name}": value for name, value in S3A.items()}
+    with doors(port, environment, s3a) as opened:
+        found = race(opened, races, first_seed)
+    print(
+        f"{races} races, in {len(opened.met)} of them both wrote one entry at once: {dict(found.ends)}",
+        flush=True,
+    )
+
+
 def main() -> None:
-    """Run all of it."""
+    """Run all of it, or races alone."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--races", type=int, help="run so many and nothing else")
+    parser.add_argument("--seed", type=int, default=0, help="of the first race [0]")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="object-store-") as scratch, server(Path(scratch)) as port:
-        story(Path(scratch), port)
+        if options.races is None:
+            story(Path(scratch), port)
+        at_once(port, options.races or RACES, options.seed)
 
 
 if __name__ == "__main__":

@@ -25,9 +25,11 @@ ENDS = {
     "oncurrently using": "taken",
     "CONCURRENT_STREAM_LOG_UPDATE": "taken",
     "STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY": "not empty",
+    "Read interrupted": "stopped",
 }
-"""What a driver may end of in a race, by words of its failure. The last one is Spark's own: before a first batch it
-looks whether there is anything in the folders of its logs, and the other driver has begun to write there."""
+"""What a driver may end of in a race, by words of its failure. "Not empty" is Spark's own: before a first batch it
+looks whether there is anything in the folders of its logs, and the other driver has begun to write there. The last
+one is S3A's, of a query that was stopped while it read."""
 
 
 LANES = 8
@@ -51,7 +53,7 @@ def end_of(query: StreamingQuery) -> str:
 def started(driver: Driver, command: dict[str, Any]) -> StreamingQuery:
     session = driver.spark.newSession()
     for name, value in command["store"].items():
-        session.conf.set(f"fs.faulty.{name}", value)
+        session.conf.set(name, value)
     driver.jvm.context.conf().set("spark.headgate.fence.takeOverAfter", command["takeOverAfter"])
     rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", command["rows"]).load()
     name = name_of(command["lane"])

@@ -1,5 +1,7 @@
 """Races of two real drivers for one checkpoint, on a store that nobody can lock, and the laws that each must keep.
 
+The store is one of ours (`faulty:`), unless another one is given.
+
 A race is a function of its seed: at which entry the first driver stands still between its look and its write, how far
 the second one comes until it goes on, and how the store keeps two writers apart. What the machine does in between is
 not: a seed that failed is run again until it fails again.
@@ -14,11 +16,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 
 from laws.cover import audit_checkpoint
 
@@ -26,6 +29,8 @@ TESTS = Path(__file__).parents[1]
 DEADLINE_SECONDS = 120.0
 LOOK_SECONDS = 0.1
 FIRST, SECOND = "first", "second"
+CHECKPOINT, PAUSES, JOURNAL = "ck", "pauses", "journal"
+"""In the folder of a race."""
 ENDS = {"stopped", "fenced", "refused", "taken", "not empty"}
 
 
@@ -57,14 +62,58 @@ class Race:
         )
 
 
+class Store(Protocol):
+    """Where checkpoints of races are. It heeds `PAUSES` and writes `JOURNAL` in the folder of each, as `faulty:`."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What a driver is started with besides."""
+
+    def checkpoint(self, folder: Path) -> str:
+        """Return where the checkpoint of the race in `folder` is."""
+
+    def settings(self, race: Race, name: str, folder: Path) -> Mapping[str, str]:
+        """Return Hadoop's settings for the driver of a name."""
+
+    def fetch(self, folder: Path) -> None:
+        """Have the checkpoint of a race that is over in `folder`, in `CHECKPOINT`."""
+
+
+class Faulty:
+    """This machine's files, as a store that is not this machine's."""
+
+    environment: Mapping[str, str] = MappingProxyType({})
+
+    def checkpoint(self, folder: Path) -> str:
+        """Return where it is."""
+        return f"faulty:{folder / CHECKPOINT}"
+
+    def settings(self, race: Race, name: str, folder: Path) -> Mapping[str, str]:
+        """Return how it keeps two writers apart, and where it tells who has written what."""
+        said = {
+            "name": name,
+            "pauses": str(folder / PAUSES),
+            "journal": str(folder / JOURNAL),
+            "put-if-absent": str(not race.by_conditional_write).lower(),
+            "conditional-writes": str(race.by_conditional_write).lower(),
+        }
+        return {f"fs.faulty.{setting}": value for setting, value in said.items()}
+
+    def fetch(self, folder: Path) -> None:
+        """It is there."""
+
+
+FAULTY = Faulty()
+
+
 class Racer:
     """One of the two drivers."""
 
-    def __init__(self, name: str, directory: Path) -> None:
+    def __init__(self, name: str, directory: Path, store: Store = FAULTY) -> None:
         self.name = name
         self._lock = threading.Lock()
         directory.mkdir(parents=True, exist_ok=True)
-        environment = os.environ | {"PYTHONPATH": str(TESTS)}
+        environment = {**os.environ, "PYTHONPATH": str(TESTS), **store.environment}
         self.log = directory / f"{name}.log"
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -98,9 +147,9 @@ class Racer:
 
 
 @contextmanager
-def racers(directory: Path) -> Iterator[tuple[Racer, Racer]]:
+def racers(directory: Path, store: Store = FAULTY) -> Iterator[tuple[Racer, Racer]]:
     """Start two drivers."""
-    both = Racer(FIRST, directory), Racer(SECOND, directory)
+    both = Racer(FIRST, directory, store), Racer(SECOND, directory, store)
     try:
         yield both
     finally:
@@ -108,30 +157,28 @@ def racers(directory: Path) -> Iterator[tuple[Racer, Racer]]:
             each.close()
 
 
-def run(race: Race, first: Racer, second: Racer, folder: Path, lane: int = 0) -> tuple[str, str]:
+def run(
+    race: Race, first: Racer, second: Racer, folder: Path, lane: int = 0, store: Store = FAULTY
+) -> tuple[str, str]:
     """Run a race in a new folder; return how the two have ended. Raises `RaceError`.
 
     No other race may be run in this lane meanwhile, nor one with another `take_over_after` in any.
     """
-    pauses, checkpoint = folder / "pauses", folder / "ck"
+    pauses = folder / PAUSES
     pauses.mkdir(parents=True)
     reached = pauses / f"{race.point}.reached"
     if race.point is not None:
         (pauses / race.point).touch()
-    start: dict[str, Any] = {
-        "lane": lane,
-        "checkpoint": f"faulty:{checkpoint}",
-        "takeOverAfter": race.take_over_after,
-        "store": {
-            "pauses": str(pauses),
-            "journal": str(folder / "journal"),
-            "put-if-absent": str(not race.by_conditional_write).lower(),
-            "conditional-writes": str(race.by_conditional_write).lower(),
-        },
-    }
 
     def begin(racer: Racer, rows: int) -> None:
-        racer.do("start", **{**start, "rows": rows, "store": {**start["store"], "name": racer.name}})
+        racer.do(
+            "start",
+            lane=lane,
+            rows=rows,
+            checkpoint=store.checkpoint(folder),
+            takeOverAfter=race.take_over_after,
+            store=dict(store.settings(race, racer.name, folder)),
+        )
 
     def has_ended(racer: Racer) -> bool:
         return bool(racer.do("how", lane=lane)["end"] != "running")
@@ -147,7 +194,8 @@ def run(race: Race, first: Racer, second: Racer, folder: Path, lane: int = 0) ->
     reached.unlink(missing_ok=True)
     _await(lambda: has_ended(first) or has_ended(second), "the end of one of them")
     ends = [racer.do("stop", lane=lane) for racer in (first, second)]
-    _check(folder, checkpoint, ends)
+    store.fetch(folder)
+    _check(folder, folder / CHECKPOINT, ends)
     return ends[0]["end"], ends[1]["end"]
 
 
@@ -176,7 +224,7 @@ def _end(entry: Path) -> int:
 
 
 def _journal(folder: Path) -> list[tuple[str, str, int]]:
-    journal = folder / "journal"
+    journal = folder / JOURNAL
     lines = journal.read_text().splitlines() if journal.exists() else []
     told = (line.split(" ") for line in lines)
     return [
