@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -122,6 +123,18 @@ def test_a_cell_counts_where_its_test_has_passed(tmp_path: Path):
         "java-rate-rate": False,
         "scala-rate-rate": False,
     }
+
+
+def test_cells_are_counted_also_where_nothing_was_measured_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def run(command: list[str], **_: Any) -> None:
+        passed = f'<testcase name="{cells.TEST}[java-live-live]"/>'
+        Path(command[-1].removeprefix("--junitxml=")).write_text(f"<testsuite>{passed}</testsuite>")
+
+    monkeypatch.setattr(cells.subprocess, "run", run)
+    bench: Any = SimpleNamespace(root=tmp_path / "new", tell=lambda _: None)
+    assert cells.measure(bench)["cells"].runs == [1]
 
 
 def test_both_trees_are_counted_by_one_rule():
