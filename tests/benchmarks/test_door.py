@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
+from threading import Barrier, Lock
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -97,6 +100,31 @@ def test_what_a_plain_driver_grows_by_is_none_of_ours():
     assert streams.leaked(governed, 500, [look()] * 6).runs == [500], "all of them"
 
 
+def test_queries_run_several_at_a_time_as_long_as_looks_are_left_out_and_then_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.syspath_prepend(streams.JOBS)
+    job = import_module("streams")
+    together, alone = Barrier(job.AT_ONCE), Lock()
+
+    def run(number: int) -> None:
+        if number < job.AT_ONCE:
+            together.wait(60)
+        else:
+            assert alone.acquire(blocking=False)
+            alone.release()
+
+    each = range(job.AT_ONCE)
+    parts = [(each, tmp_path / "1.done"), ([job.AT_ONCE + number for number in each], tmp_path / "2.done")]
+    job.run_all(parts, run, crowded=1)
+    assert all(done.exists() for _, done in parts)
+
+
+def test_each_query_publishes_to_a_group_of_its_own():
+    queries = streams.document("topic", 3, "groups-").queries.values()
+    assert [query.sources["topic"].publish_group for query in queries] == ["groups-0", "groups-1", "groups-2"]
+
+
 def test_only_plannings_within_the_work_of_the_job_count():
     plannings = [Planning(at, 0.001, 0.001) for at in (1.0, 2.5, 4.0)]
     assert [busy.is_within(each, [(2.0, 3.0)]) for each in plannings] == [False, True, False]
@@ -122,6 +150,18 @@ def test_a_cell_counts_where_its_test_has_passed(tmp_path: Path):
         "java-rate-rate": False,
         "scala-rate-rate": False,
     }
+
+
+def test_cells_are_counted_also_where_nothing_was_measured_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def run(command: list[str], **_: Any) -> None:
+        passed = f'<testcase name="{cells.TEST}[java-live-live]"/>'
+        Path(command[-1].removeprefix("--junitxml=")).write_text(f"<testsuite>{passed}</testsuite>")
+
+    monkeypatch.setattr(cells.subprocess, "run", run)
+    bench: Any = SimpleNamespace(root=tmp_path / "new", tell=lambda _: None)
+    assert cells.measure(bench)["cells"].runs == [1]
 
 
 def test_both_trees_are_counted_by_one_rule():

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from zipfile import ZipFile
 
 import psutil
 import pytest
@@ -378,14 +379,23 @@ def test_a_stop_outlives_the_planner_that_was_asked_for_it(job: Job, how: str):
     assert job.has_all_once()
 
 
-def test_a_port_that_is_taken_and_a_jar_that_is_there_twice_change_nothing(job: Job, tmp_path: Path):
+def another_version(jar: Path) -> Path:
+    """Write a jar of the same names, of whose classes none fits to ours."""
+    with ZipFile(jar_path()) as ours, ZipFile(jar, "w") as theirs:
+        for name in ours.namelist():
+            theirs.writestr(name, b"of another version" if name.endswith(".class") else ours.read(name))
+    return jar
+
+
+def test_a_port_that_is_taken_and_a_jar_that_is_there_in_two_versions_change_nothing(
+    job: Job, tmp_path: Path
+):
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
-        copy = tmp_path / "another.jar"
-        copy.write_bytes(jar_path().read_bytes())
+        another = another_version(tmp_path / "another.jar")
         job.kind.more = {
             "spark.driver.extraClassPath": str(jar_path()),
-            "spark.jars": ",".join(map(str, (copy, *connector_jars()))),
+            "spark.jars": ",".join(map(str, (another, *connector_jars()))),
             "spark.sql.extensions": "dev.headgate.spark.Extensions,dev.headgate.spark.Extensions",
         }
         job.start(metrics_port=str(port))

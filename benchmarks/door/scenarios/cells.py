@@ -23,6 +23,7 @@ SECONDS = 3600.0
 
 def measure(bench: Bench) -> dict[str, Measured]:
     """Run the tests."""
+    bench.root.mkdir(parents=True, exist_ok=True)
     report = (bench.root / "cells.xml").resolve()
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", TESTS, "-n0", "-q", f"--junitxml={report}"]

@@ -1,13 +1,15 @@
 """What is left of streams that were opened and closed: two thousand in one driver, and nothing of them may stay.
 
-Four hundred queries of five streams each (files, Kafka, numbers) start and end one after the other, half of them
-by themselves, half by a stop, each under another name. After every twentieth part it is counted what the JVM and
-the planner's process hold: threads, sockets, file descriptors; objects of Headgate's classes and the heap, both
-after a full collection; the resident memory of the planner's process; and the series on `/metrics`.
+Four hundred queries of five streams each (files, Kafka, numbers) start and end, half of them by themselves, half by
+a stop, each under another name and with a consumer group for its positions. After every twentieth part it is counted
+what the JVM and the planner's process hold: threads, sockets, file descriptors; objects of Headgate's classes and the
+heap, both after a full collection; the resident memory of the planner's process; and the series on `/metrics`.
 
 The figure is how many streams have left something behind: what the worst of these has grown by, by the median slope
 between any two looks, more than in a plain driver that runs the same queries after it. The first looks are left out,
-in which caches fill (Headgate tells of the last fifty queries that have ended). Objects and memory wait for the
+in which caches fill (Headgate tells of the last fifty queries that have ended). Queries run several at a time until
+then, and one by one after that: the planner's process keeps a few connections to the JVM, as many as it has used at
+once, and the first time that it needs one more would seem to be a stream's. Objects and memory wait for the
 collectors of both languages, since what Python has of the JVM is free only when Python's own has come by: they count
 where they have grown by an object, or a kilobyte, for each stream, which is the least that one holds. What Spark
 itself keeps for a while (records of jobs, consumers of Kafka) is kept for a short one.
@@ -15,8 +17,10 @@ itself keeps for a while (records of jobs, consumers of Kafka) is kept for a sho
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -28,11 +32,15 @@ from benchmarks.local.drivers import Place, plain
 from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.statistics import slope_interval
 from headgate_contract import AlignmentControl, ControlDocument, QueryControl, SourceControl
+from support.kafka import Broker
+from support.kafka_groups import REQUEST_SECONDS
 
 QUERIES, OF_EACH = 400, 5
 LOOKS, LEFT_OUT = 20, 4
 SECONDS = 900.0
 """For the queries between two looks."""
+PUBLISHED_SECONDS = 3.0
+"""Until the last positions are published, and the client is given back that did it: both wait for a second."""
 POOL = "block-manager-"
 """Threads of Spark's that clean up after blocks: up to 256 of them, as many as there was to do at once."""
 OF_A_STREAM = {"headgate_objects": 1.0, "heap_bytes": 1024.0, "planner_rss_bytes": 1024.0}
@@ -56,12 +64,15 @@ Look = Mapping[str, float]
 
 def measure(bench: Bench) -> dict[str, Measured]:
     """Open and close all of them."""
+    groups = f"streams-{os.getpid()}-"
     of = {
-        governed: looked(bench, place, queries=QUERIES, looks=LOOKS, names=QUERIES, governed=governed)[
-            LEFT_OUT:
-        ]
+        governed: looked(
+            bench, place, queries=QUERIES, looks=LOOKS, names=QUERIES, groups=groups, governed=governed
+        )[LEFT_OUT:]
         for governed, place in ((True, bench.place("streams")), (False, bench.place("streams-plain")))
     }
+    if (published := len(taken_away(bench.broker, groups))) < QUERIES:
+        raise ValueError(f"{published} of {QUERIES} queries have published their positions")
     found = leaked(of[True], (LOOKS - 1 - LEFT_OUT) * QUERIES // LOOKS * OF_EACH, of[False])
     bench.tell(f"{found.runs[0]:.0f} of {QUERIES * OF_EACH} streams; growth {found.details['growth']}")
     return {"streams_leaked": found}
@@ -74,36 +85,56 @@ def looked(
     queries: int,
     looks: int,
     names: int,
+    groups: str,
     governed: bool = True,
 ) -> Sequence[Look]:
-    """Run queries in one driver, in as many parts as there are looks; returns what was seen after each."""
+    """Run queries in one driver, in as many parts as there are looks; returns what was seen after each.
+
+    `groups` begins the names of the consumer groups to which positions are published.
+    """
     topic = bench.topic("streams", [10])
     arguments = [f"--bootstrap={bench.broker.bootstrap}", f"--topic={topic}", f"--place={place.directory}"]
-    arguments += [f"--names={names}"]
+    arguments += [f"--names={names}", f"--crowded={LEFT_OUT}"]
     conf = properties(place.directory / "events") | OWN_OF_SPARK
     script = str((JOBS / "streams.py").resolve())
     with (
-        by_door(place, script, arguments, conf, document(topic, names))
+        by_door(place, script, arguments, conf, document(topic, names, groups))
         if governed
         else plain(place, script, arguments, conf)
     ) as child:
         found = []
         for turn in range(1, looks + 1):
             run(child, place.directory / f"{turn}.queries", queries // looks)
+            time.sleep(PUBLISHED_SECONDS)
             found.append(look(place, processes(child, governed=governed)))
             bench.tell(f"{turn * queries // looks * OF_EACH} streams: {found[-1]}")
         return found
 
 
-def document(topic: str, names: int) -> ControlDocument:
-    """Return the document that aligns a topic of every query, so that each asks for event times on a thread too."""
-    sources = {
-        topic: SourceControl(
-            alignment=AlignmentControl(group="all", max_drift_seconds=3600, idle_after_seconds=0)
-        )
-    }
-    control = QueryControl(interval_seconds=0.1, sources=sources)
-    return ControlDocument(generation=1, queries={f"query-{number}": control for number in range(names)})
+def document(topic: str, names: int, groups: str) -> ControlDocument:
+    """Return the document of all queries.
+
+    Each aligns its topic and publishes its positions, so that it asks Kafka on other threads and by other clients,
+    too.
+    """
+    aligned = AlignmentControl(group="all", max_drift_seconds=3600, idle_after_seconds=0)
+    sources = [
+        {topic: SourceControl(alignment=aligned, publish_group=f"{groups}{number}")}
+        for number in range(names)
+    ]
+    controls = [QueryControl(interval_seconds=0.1, sources=each) for each in sources]
+    return ControlDocument(
+        generation=1, queries={f"query-{number}": control for number, control in enumerate(controls)}
+    )
+
+
+def taken_away(broker: Broker, prefix: str) -> Sequence[str]:
+    """Delete the consumer groups whose names begin so; returns the names."""
+    listed = broker.admin.list_consumer_groups().result(REQUEST_SECONDS).valid
+    names = [each.group_id for each in listed if each.group_id.startswith(prefix)]
+    for answer in broker.admin.delete_consumer_groups(names).values() if names else ():
+        answer.result(REQUEST_SECONDS)
+    return names
 
 
 def run(child: Child, asked: Path, queries: int) -> None:

@@ -147,6 +147,8 @@ class Runtime:
 
     def _attached(self, driver: str) -> None:
         """A driver is there, or has another context now. Raises `ShimMismatchError`."""
+        from headgate_spark.runtime.gateway import connect
+
         members = json.loads(driver)
         require_protocol(members["protocol"])
         jvm = connect(members["gatewayPort"], members["gatewayToken"])
@@ -274,15 +276,6 @@ class Runtime:
         """Say whose positions are published, where two applications in a cluster may have one name."""
         namespace = self._driver.context.conf().get(NAMESPACE, "")
         return f"{namespace}/{self._settings.application}" if namespace else self._settings.application
-
-
-def connect(port: int, token: str) -> DriverJvm:
-    """Return the JVM that listens at a port of this machine."""
-    from py4j.java_gateway import GatewayParameters, JavaGateway
-
-    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
-    gateway: Any = JavaGateway(gateway_parameters=parameters)
-    return DriverJvm(gateway.jvm)
 
 
 def await_boundaries(runs: Sequence[QueryRun], deadline: float) -> None:
