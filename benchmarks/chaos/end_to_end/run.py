@@ -27,7 +27,6 @@ LIMITS = Limits(RECORDS_PER_CHECKPOINT, RECORDS_PER_SECOND, BURST_SECONDS, round
 HISTORY = 0.1
 """What part of all the first topic has at the start, and the second one waits for."""
 DRAINED_SECONDS = 1200.0
-TRUE_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,8 @@ def goes_on(world: World) -> None:
 def tells_the_truth(world: World) -> None:
     """See that no more is said to be pending than can be, and no generation in force but the last.
 
-    What a driver tells may be a second old, so it is given time.
+    It is given time: pending records are those of the last commit, and a generation is in force from the next planning,
+    so both wait for the batch that runs.
     """
 
     def is_so() -> bool:
@@ -93,9 +93,7 @@ def tells_the_truth(world: World) -> None:
             world.generation,
         )
 
-    world.wait_for(
-        is_so, "a driver that tells what is so of pending records and of its document", TRUE_SECONDS
-    )
+    world.wait_for(is_so, "a driver that tells what is so of pending records and of its document")
 
 
 def pending_of(world: World, topic: str) -> float | None:
