@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,27 +14,44 @@ from hypothesis import strategies as st
 from benchmarks.chaos.blows import drawn
 from benchmarks.chaos.end_to_end.audit import (
     Audit,
+    Ends,
     Limits,
+    aligned,
     audit,
+    early,
     lost_and_doubled,
     past_limit,
     too_fast,
     two_writers,
 )
 from benchmarks.chaos.end_to_end.faults import FAULTS
-from benchmarks.chaos.end_to_end.feed import KEYS, totals
+from benchmarks.chaos.end_to_end.feed import CHUNK, FIRST, KEYS, PARTITIONS, SECOND, totals
 from benchmarks.chaos.end_to_end.proxy import Proxy
 from benchmarks.event_log import PROGRESS, Batch
 from support.servers import free_port
 
-LIMITS = Limits(records_per_checkpoint=100, records_per_second=100, burst_seconds=2)
+LIMITS = Limits(records_per_checkpoint=100, records_per_second=100, burst_seconds=2, drift_ms=2000)
+HISTORY = 2 * CHUNK
 
 
-@given(st.dictionaries(st.integers(0, 3), st.integers(0, 500), min_size=1))
-def test_what_has_to_be_counted_is_what_counting_finds(ends: Mapping[int, int]) -> None:
-    numbers = [number for end in ends.values() for number in range(end)]
-    counts = Counter(number % KEYS for number in numbers)
-    sums = {key: sum(number for number in numbers if number % KEYS == key) for key in counts}
+def both(first: int, second: int = 0) -> Ends:
+    """Return where a batch ends that has read so far in each partition of both topics."""
+    return {FIRST: dict.fromkeys(range(PARTITIONS), first), SECOND: dict.fromkeys(range(PARTITIONS), second)}
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([FIRST, SECOND]), st.dictionaries(st.integers(0, 3), st.integers(0, 300), min_size=1)
+    )
+)
+def test_what_has_to_be_counted_is_what_counting_finds(ends: Ends) -> None:
+    numbers = [
+        (topic, number) for topic, every in ends.items() for end in every.values() for number in range(end)
+    ]
+    counts = Counter((topic, number % KEYS) for topic, number in numbers)
+    sums = Counter[tuple[str, int]]()
+    for topic, number in numbers:
+        sums[topic, number % KEYS] += number
     assert totals(ends) == {key: (counts[key], sums[key]) for key in counts}
 
 
@@ -53,11 +69,43 @@ def test_what_has_to_be_counted_is_what_counting_finds(ends: Mapping[int, int]) 
 def test_records_are_missed_and_counted_twice(
     found: dict[int, tuple[int, int]], lost: int, doubled: int
 ) -> None:
-    assert lost_and_doubled(found, {1: (2, 130), 2: (1, 2)}) == (lost, doubled)
+    told = {(FIRST, key): each for key, each in found.items()}
+    assert lost_and_doubled(told, {(FIRST, 1): (2, 130), (FIRST, 2): (1, 2)}) == (lost, doubled)
 
 
 def test_a_batch_is_past_the_limit_by_what_it_has_more() -> None:
-    assert past_limit({0: {0: 60, 1: 40}, 1: {0: 160, 1: 41}, 2: {0: 160, 1: 80}}, 100) == 1
+    first = ({0: 60, 1: 40}, {0: 160, 1: 41}, {0: 160, 1: 80})
+    planned = {number: {FIRST: ends, SECOND: {0: number * 100}} for number, ends in enumerate(first)}
+    assert list(past_limit(planned, 100)) == [(1, f"batch 1 has 101 records of {FIRST}")]
+
+
+def test_a_source_is_early_that_is_read_before_the_history_is_over() -> None:
+    held = {0: both(HISTORY - 1), 1: both(HISTORY), 2: both(HISTORY, 10)}
+    assert list(early(held, HISTORY)) == []
+    ((records, told),) = early({0: both(HISTORY - 1), 1: both(HISTORY, 10)}, HISTORY)
+    assert records == 10 * PARTITIONS
+    assert told.startswith(f"batch 1 has {records} records of {SECOND}")
+
+
+def test_records_are_past_the_limit_that_are_later_than_the_slowest_and_the_drift() -> None:
+    """The second topic begins where the first one's history does; a partition is 100 ms later than the one before."""
+    begun = {0: both(HISTORY), 1: both(HISTORY, HISTORY - 2000)}
+    within = {**begun, 2: both(HISTORY + 1, HISTORY - 2000)}
+    assert aligned(within, HISTORY, 2300, ()) == ([], 2)
+    late, _ = aligned({**begun, 2: both(HISTORY + 2, HISTORY - 2000)}, HISTORY, 2300, ())
+    assert [records for records, _ in late] == [1]
+
+
+def test_a_topic_that_has_read_nothing_holds_the_other_but_where_its_answer_may_be_lost() -> None:
+    planned = {0: both(HISTORY), 1: both(HISTORY, HISTORY - 2000), 2: both(HISTORY + 500, HISTORY - 2000)}
+    late, _ = aligned(planned, HISTORY, 2000, ())
+    assert {told.partition(" has")[0] for _, told in late} == {"batch 2"}
+    assert aligned(planned, HISTORY, 2000, {2})[0] == []
+
+
+def test_a_topic_that_waits_for_its_history_holds_nobody() -> None:
+    late, _ = aligned({0: both(HISTORY - 1), 1: both(HISTORY)}, HISTORY, 2000, ())
+    assert late == []
 
 
 @pytest.mark.parametrize(
@@ -80,7 +128,7 @@ def test_the_journal_tells_of_two_that_commit(
 
 
 def batch(number: int, at: float, records: int) -> Batch:
-    return Batch("counts", number, at, at + 0.01, at + 0.1, (0,), (records,), 0)
+    return Batch("counts", number, at, at + 0.01, at + 0.1, (0, 0), (50, records), 0)
 
 
 def test_a_driver_is_too_fast_that_reads_more_than_its_rate_and_a_full_bucket() -> None:
@@ -107,11 +155,11 @@ class Run:
 
     def plan(self, number: int, end: int) -> None:
         (self.checkpoint / "offsets" / str(number)).write_text(
-            "v1\n{}\n" + json.dumps({"numbers": {"0": end}})
+            "v1\n{}\n" + json.dumps({FIRST: {"0": end}}) + "\n" + json.dumps({SECOND: {"0": 0}})
         )
 
     def answer(self, number: int, end: int) -> None:
-        told = [[key, *both] for key, both in totals({0: end}).items()]
+        told = [[*key, *both] for key, both in totals({FIRST: {0: end}}).items()]
         (self.out / f"{number}.json").write_text(json.dumps(told))
 
     def logged(self, number: int, end: int) -> None:
@@ -120,7 +168,10 @@ class Run:
             "batchId": number,
             "timestamp": "2026-11-25T10:00:00.000Z",
             "durationMs": {"addBatch": 5, "triggerExecution": 10},
-            "sources": [{"startOffset": None, "endOffset": json.dumps({"numbers": {"0": end}})}],
+            "sources": [
+                {"startOffset": None, "endOffset": json.dumps({FIRST: {"0": end}})},
+                {"startOffset": None, "endOffset": json.dumps({SECOND: {"0": 0}})},
+            ],
             "stateOperators": [],
         }
         line = PROGRESS.decode() + ', "progress": ' + json.dumps(progress) + "}\n"
@@ -130,11 +181,12 @@ class Run:
         return audit(
             checkpoint=self.checkpoint,
             query="counts",
-            topic="numbers",
             out=self.out,
             journal=self.journal,
             events=[self.root / "events"],
-            ends={0: end},
+            ends={FIRST: {0: end}},
+            history=HISTORY,
+            unheard=(),
             limits=LIMITS,
         )
 
@@ -166,7 +218,7 @@ def test_a_batch_without_an_answer_is_named(run: Run) -> None:
 def test_a_driver_that_ran_a_batch_up_to_elsewhere_is_named(run: Run) -> None:
     run.logged(2, 119)
     (told,) = run.audit().broken
-    assert told.startswith("driver 1 ran batch 2 up to (119,)")
+    assert told.startswith("driver 1 ran batch 2 up to (119, 0)")
 
 
 def test_offsets_that_go_back_are_named(run: Run) -> None:

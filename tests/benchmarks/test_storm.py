@@ -33,5 +33,6 @@ def test_faults_from_end_to_end_cost_no_record_and_double_none(tmp_path: Path) -
     found = storm(tmp_path / "run", seed=SEED, faults=len(of), records=RECORDS, tell=print, of=of)
     assert found.audit.broken == []
     assert (found.audit.lost, found.audit.doubled, found.audit.past_limit) == (0, 0, 0)
+    assert found.audit.at_limit > 0
     assert found.records >= RECORDS
     assert set(found.faults) == NAMES

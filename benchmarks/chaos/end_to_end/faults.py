@@ -95,14 +95,15 @@ def standing(processes: Iterable[psutil.Process]) -> Iterator[None]:
 
 
 def planner_killed(world: World, _: random.Random) -> None:
-    killed = world.planner()
-    killed.kill()
-    world.wait_for(lambda: world.planner().pid != killed.pid, "another planner's process")
-    world.acknowledged()
+    with world.unheard_meanwhile():
+        killed = world.planner()
+        killed.kill()
+        world.wait_for(lambda: world.planner().pid != killed.pid, "another planner's process")
+        world.acknowledged()
 
 
 def planner_stands(world: World, chance: random.Random) -> None:
-    with standing([world.planner()]):
+    with world.unheard_meanwhile(), standing([world.planner()]):
         time.sleep(chance.choice([0.3, 1.0, 2.0, 7.0]))
 
 

@@ -13,9 +13,9 @@ import psutil
 
 from benchmarks.chaos.blows import BrokenError, awaited
 from benchmarks.chaos.end_to_end.audit import ends_of
-from benchmarks.chaos.end_to_end.feed import KEYS, PARTITIONS, Feed
+from benchmarks.chaos.end_to_end.feed import CHUNK, FIRST, KEYS, PARTITIONS, SECOND, TOPICS, Feed
 from benchmarks.chaos.end_to_end.proxy import Proxy
-from headgate_contract import BatchControl, ControlDocument, QueryControl
+from headgate_contract import AlignmentControl, BatchControl, ControlDocument, QueryControl, SourceControl
 from headgate_contract.receiving import write
 from support import driver as drivers
 from support import faulty_files
@@ -25,10 +25,14 @@ from support.kafka_connector import connector_conf
 
 JOB = Path("benchmarks/chaos/jobs/counts.py").resolve()
 STEPS = Path("tests/data/steps").resolve()
-QUERY, TOPIC = "counts", "numbers"
+QUERY = "counts"
 RECORDS_PER_CHECKPOINT = 150_000
 RECORDS_PER_SECOND = 200_000
 BURST_SECONDS = 1.0
+DRIFT_SECONDS = 2.0
+"""Less than what is written of one topic in a row."""
+IDLE_AFTER_SECONDS = 3600.0
+"""Nobody is let go: a partition of which all was read holds the others until more is written."""
 INTERVAL, BACKLOG_INTERVAL = 0.2, 1.0
 PLANNER = "headgate_spark.runtime"
 DEADLINE_SECONDS = 120.0
@@ -50,6 +54,8 @@ class World:
     driver: Driver = field(init=False)
     """The one that holds the checkpoint, for all that is known."""
     starts: int = 0
+    unheard: set[int] = field(default_factory=set)
+    """Batches in whose planning the planner's process was hit."""
     _next_commit: int = 0
     _open: dict[Path, ExitStack] = field(default_factory=dict)
 
@@ -87,7 +93,7 @@ class World:
                 folder,
                 JOB,
                 f"--bootstrap=127.0.0.1:{self.broker.far[0]}",
-                f"--topic={TOPIC}",
+                f"--topics={','.join(TOPICS)}",
                 f"--keys={KEYS}",
                 f"--out={self.out}",
                 f"--checkpoint=faulty:{self.checkpoint}",
@@ -139,6 +145,13 @@ class World:
 
         return self.wait_for(found, "a planner's process")
 
+    @contextmanager
+    def unheard_meanwhile(self) -> Iterator[None]:
+        """Note the batches that may be planned meanwhile, the one planned at the end among them."""
+        first = self.committed + 1
+        yield
+        self.unheard.update(range(first, self.committed + 3))
+
     def _conf(self, folder: Path) -> Mapping[str, str]:
         limit = {
             "recordsPerCheckpoint": RECORDS_PER_CHECKPOINT,
@@ -166,11 +179,21 @@ class World:
 
     def text(self, generation: int) -> str:
         """Return the document of a generation, as it should be now."""
+        alignment = AlignmentControl(
+            group="all",
+            max_drift_seconds=DRIFT_SECONDS,
+            update_interval_seconds=INTERVAL,
+            idle_after_seconds=IDLE_AFTER_SECONDS,
+        )
         control = QueryControl(
             interval_seconds=self.interval,
             interval_during_backlog_seconds=max(self.interval, BACKLOG_INTERVAL),
             backlog=self.backlog,
             batch=BatchControl(initial_records=RECORDS_PER_CHECKPOINT),
+            sources={
+                FIRST: SourceControl(alignment=alignment),
+                SECOND: SourceControl(alignment=alignment, after=FIRST),
+            },
         )
         return write(
             ControlDocument(generation=generation, grace_period_seconds=60, queries={QUERY: control})
@@ -221,16 +244,17 @@ class World:
         return self._next_commit - 1
 
     @property
-    def read(self) -> int:
-        """How many records are in batches that were committed."""
+    def read(self) -> dict[str, int]:
+        """How many records of each topic are in batches that were committed."""
         last = self.committed
-        return 0 if last < 0 else sum(ends_of(self.checkpoint, last, TOPIC).values())
+        ends = ends_of(self.checkpoint, last) if last >= 0 else {}
+        return {topic: sum(ends.get(topic, {}).values()) for topic in TOPICS}
 
     @property
-    def pending(self) -> int:
-        """How many of the records that were written are not in a batch that is committed."""
+    def pending(self) -> dict[str, int]:
+        """How many of the records of each topic that were written are not in a batch that is committed."""
         read = self.read
-        return self.feed.handed_over - read
+        return {topic: written - read[topic] for topic, written in self.feed.handed_over.items()}
 
     @property
     def is_in_mid_batch(self) -> bool:
@@ -244,11 +268,11 @@ class World:
     def wait_for_commit(self, after: int) -> None:
         """Wait until a later batch than `after` is committed; raises BrokenError where the driver ends before.
 
-        Where everything was read, something more is written.
+        Where everything was read but what alignment may hold, something more is written.
         """
 
         def looked() -> bool:
-            if self.pending == 0:
+            if sum(self.pending.values()) <= PARTITIONS * CHUNK:
                 self.feed.more()
             if self.driver.process.poll() is not None:
                 raise BrokenError(f"the driver ended with {self.driver.wait()}:\n{self.driver.log[-3000:]}")
@@ -258,17 +282,20 @@ class World:
 
 
 @contextmanager
-def world_in(root: Path, tell: Callable[[str], None]) -> Iterator[World]:
-    """Make a world in a folder that is empty or not there, with a first driver that has committed a batch."""
+def world_in(root: Path, history: int, tell: Callable[[str], None]) -> Iterator[World]:
+    """Make a world in a folder that is empty or not there, with a first driver that has committed a batch.
+
+    `history` is how many records each partition of the first topic has when that driver starts.
+    """
     (root / "out").mkdir(parents=True)
     with kafka_in(root / "broker") as broker:
-        broker.topic(TOPIC, partitions=PARTITIONS)
-        with Proxy(*broker.far) as proxy, Feed(broker, TOPIC) as feed:
+        for topic in TOPICS:
+            broker.topic(topic, partitions=PARTITIONS)
+        with Proxy(*broker.far) as proxy, Feed(broker, history) as feed:
             world = World(root, broker, proxy, feed, tell)
             try:
                 world.publish()
                 world.driver = world.start()
-                feed.allow(RECORDS_PER_CHECKPOINT)
                 world.wait_for_commit(-1)
                 yield world
             finally:

@@ -1,14 +1,15 @@
-"""Count the numbers of a topic and add them up, by what is left of each when divided by K. An ordinary script.
+"""Count the numbers of each topic and add them up, by what is left of each when divided by K. An ordinary script.
 
-python counts.py --bootstrap HOST:PORT --topic NAME --keys K --out DIR --checkpoint LOCATION
+python counts.py --bootstrap HOST:PORT --topics NAME,NAME --keys K --out DIR --checkpoint LOCATION
 
-`DIR/<batch>.json` has key, count and sum of each key that the batch has changed: written whole, and anew by whoever
-runs the batch again.
+`DIR/<batch>.json` has topic, key, count and sum of each key that the batch has changed: written whole, and anew by
+whoever runs the batch again.
 """
 
 import argparse
 import json
 import os
+from functools import reduce
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,16 +17,19 @@ from pyspark.sql import DataFrame, SparkSession
 
 def main() -> None:
     """Run until the process is stopped."""
-    parser = argparse.ArgumentParser(description="Count the numbers of a topic.")
-    for option in ("bootstrap", "topic", "keys", "out", "checkpoint"):
+    parser = argparse.ArgumentParser(description="Count the numbers of topics.")
+    for option in ("bootstrap", "topics", "keys", "out", "checkpoint"):
         parser.add_argument(f"--{option}", required=True)
     args = parser.parse_args()
     out = Path(args.out)
     spark = SparkSession.builder.appName("counts").getOrCreate()
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", args.bootstrap)
-    rows = reader.option("subscribe", args.topic).option("startingOffsets", "earliest").load()
-    numbers = rows.selectExpr("CAST(CAST(value AS STRING) AS LONG) AS number")
-    counted = numbers.groupBy((numbers.number % int(args.keys)).alias("key")).agg(
+    reader = reader.option("startingOffsets", "earliest")
+    rows = reduce(
+        DataFrame.union, [reader.option("subscribe", name).load() for name in args.topics.split(",")]
+    )
+    numbers = rows.selectExpr("topic", "CAST(CAST(value AS STRING) AS LONG) AS number")
+    counted = numbers.groupBy("topic", (numbers.number % int(args.keys)).alias("key")).agg(
         {"*": "count", "number": "sum"}
     )
 
@@ -34,7 +38,7 @@ def main() -> None:
         unfinished.write_text(json.dumps([list(row) for row in changed.collect()]))
         unfinished.replace(out / f"{batch}.json")
 
-    query = counted.select("key", "count(1)", "sum(number)").writeStream.queryName("counts")
+    query = counted.select("topic", "key", "count(1)", "sum(number)").writeStream.queryName("counts")
     query = query.outputMode("update").foreachBatch(keep).option("checkpointLocation", args.checkpoint)
     query.start().awaitTermination()
 

@@ -1,7 +1,8 @@
 """Faults by the hundred over one governed job with state, and what it lost, counted twice, or took beyond its limits.
 
-A generator whose every record is known writes to a real broker; the job counts by key and writes each batch once. The
-run is over when everything was read; then the checkpoint, the sink and the event logs of all drivers are looked at.
+A generator whose every record is known writes to two topics of a real broker; the job counts by topic and key and
+writes each batch once. The topics are aligned, and the second waits until the history of the first is read. The run
+is over when everything was read; then the checkpoint, the sink and the event logs of all drivers are looked at.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
         "faults": dict(found.faults.most_common()),
         "drivers": found.drivers,
         "batches": seen.batches,
+        "batches_at_the_limit_of_alignment": seen.at_limit,
         "broken": len(seen.broken),
         "seconds": found.seconds,
         "seed": bench.seed,
