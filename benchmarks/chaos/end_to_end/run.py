@@ -79,8 +79,8 @@ def goes_on(world: World) -> None:
 def tells_the_truth(world: World) -> None:
     """See that no more is said to be pending than can be, and no generation in force but the last.
 
-    It is given time: pending records are those of the last commit, and a generation is in force from the next planning,
-    so both wait for the batch that runs.
+    It is given time: pending records are those of the last commit, and a generation is in force from the next
+    planning, so both wait for the batch that runs.
     """
 
     def is_so() -> bool:
