@@ -43,6 +43,9 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     inPlace = true;
+    if (OtherSpark.isHere()) {
+      return BoxedUnit.UNIT;
+    }
     Function1<SparkSession, Rule<LogicalPlan>> taker = session -> new TakeSettings();
     extensions.injectHintResolutionRule(taker); // of the rules that can be added, these alone come before sources are looked for
     Function1<SparkSession, Rule<LogicalPlan>> builder = session -> new GovernStreams();

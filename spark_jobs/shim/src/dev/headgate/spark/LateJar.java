@@ -12,13 +12,16 @@ import org.slf4j.LoggerFactory;
  */
 public final class LateJar implements DataSourceRegister {
   private static final Logger LOG = LoggerFactory.getLogger(LateJar.class);
+  private static final String LATE =
+      "its jar came after the session had begun; give it by --jars, spark.jars or in Spark's jars folder, and start anew";
   private static boolean told;
 
   @Override
   public synchronized String shortName() {
     if (!Extensions.areInPlace() && !told) {
       told = true;
-      LOG.warn("Headgate governs no query here: its jar came after the session had begun; give it by --jars, spark.jars or in Spark's jars folder, and start anew");
+      String problem = OtherSpark.problem();
+      LOG.warn("Headgate governs no query here: {}", problem == null ? LATE : problem);
     }
     return "headgate-late-jar"; // nobody reads by it
   }

@@ -13,7 +13,7 @@ record OnFailure(String said, String document) {
   static final String PROPERTY = PlannerProcess.PROPERTIES + "onFailure";
   private static final String DOCUMENT = PlannerProcess.PROPERTIES + "control";
   private static final String FAIL = "fail";
-  private static final String CONTINUE = "continue";
+  static final String CONTINUE = "continue";
 
   /** What holds in a driver; a word that is neither counts as {@code fail}. */
   static OnFailure in(SparkConf conf, boolean isToBeGoverned) {
