@@ -1,7 +1,7 @@
-"""Pictures of the terminal, drawn by the commands' own views: `python -m docs.pictures [--check]`.
+"""Pictures of the terminal, by the commands' own views, and of a dashboard: `python -m docs.pictures [--check]`.
 
-What they show is recorded: the states of an application that `tests/gitops` holds to the loop, and a moment of the
-demo. `make generate` draws them, `make lint` compares.
+What they show is recorded: the states of an application that `tests/gitops` holds to the loop, a moment of the demo,
+and an outage (`benchmarks.live.dashboard`). `make generate` draws them, `make lint` compares.
 """
 
 import io
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from docs import dashboard
 from rich.console import Console, Group, RenderableType
 
 from benchmarks.demo.picture import RECORDED
@@ -135,6 +136,7 @@ def pictures() -> Iterator[tuple[str, str]]:
     sample = json.loads(RECORDED.read_text(encoding="utf-8")).get("sample") if RECORDED.exists() else None
     if sample:
         yield "local", drawn("headgate local app.yaml", 112, draw(moment_of(sample), (), {}))
+    yield "dashboard", dashboard.draw(json.loads(dashboard.RECORDED.read_text(encoding="utf-8")))
 
 
 def main(*, check: bool) -> None:

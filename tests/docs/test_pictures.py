@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from docs import dashboard
 from docs.pictures import SHOWN, main, pictures
 from docs.site import ROOT
 
@@ -75,3 +76,39 @@ def test_the_picture_of_the_demo_says_of_each_run_what_came_of_it() -> None:
     assert "governed, 512m: backlog read after 20 s, first results in sight after 10 s" in drawn
     assert drawn.count("<polyline") == 4
     assert drawn.count("<circle") == 2
+
+
+def panel(kind: str, points: list[list[float]], **defaults: object) -> str:
+    """Return a panel of the dashboard with one line."""
+    shown = {
+        "title": "one",
+        "type": kind,
+        "gridPos": {"w": 12, "h": 8},
+        "fieldConfig": {"defaults": {"unit": "s", "mappings": [], **defaults}},
+    }
+    return dashboard.drawn(shown, [{"legend": "orders", "points": points}], 100, 0, 0)
+
+
+def test_a_line_ends_where_nothing_was_scraped_and_begins_anew() -> None:
+    assert panel("timeseries", [[0, 1], [10, 2], [20, 3]]).count("<polyline") == 1
+    assert panel("timeseries", [[0, 1], [10, 2], [50, 3], [60, 4]]).count("<polyline") == 2
+
+
+def test_a_number_is_the_last_one() -> None:
+    assert ">3 s</text>" in panel("stat", [[0, 1], [10, 3]])
+
+
+def test_a_band_has_the_colour_and_the_length_of_its_state() -> None:
+    states = {"0": {"text": "live", "color": "green"}, "1": {"text": "backlog", "color": "orange"}}
+    picture = panel("state-timeline", [[0, 0], [10, 1], [20, 1], [60, 0]], mappings=[{"options": states}])
+    green, orange = (dashboard.COLOURS[colour] for colour in ("green", "orange"))
+    assert [part.split('"')[0] for part in picture.split('fill="')[1:]] == [green, orange, green]
+
+
+def test_a_panel_is_shown_where_its_expressions_found_something() -> None:
+    recorded = {"seconds": 60, "panels": {p["title"]: [] for _, panels in dashboard.rows() for p in panels}}
+    recorded["panels"]["Watermark lag"] = [{"legend": "orders", "points": [[0, 1], [10, 2]]}]
+    picture = dashboard.draw(recorded)
+    assert "Watermark lag" in picture
+    assert "Pending records" not in picture
+    assert "What is in force?" not in picture

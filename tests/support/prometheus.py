@@ -39,6 +39,15 @@ class Sample:
     value: float
 
 
+@dataclass(frozen=True)
+class Series:
+    """One element of a range vector."""
+
+    labels: Mapping[str, str]
+    points: Sequence[tuple[float, float]]
+    """Unix times and values."""
+
+
 class Prometheus:
     """A running server; stopped and started again it is at the same address, with the same data."""
 
@@ -88,6 +97,14 @@ class Prometheus:
         if data["resultType"] in {"scalar", "string"}:
             return [Sample({}, float(data["result"][1]))]
         return [Sample(one["metric"], float(one["value"][1])) for one in data["result"]]
+
+    def query_range(self, expression: str, begin: float, end: float, step: float) -> list[Series]:
+        """Evaluate an expression every `step` seconds between two Unix times."""
+        data = self._ask("query_range", query=expression, start=repr(begin), end=repr(end), step=str(step))
+        return [
+            Series(one["metric"], [(at, float(value)) for at, value in one["values"]])
+            for one in data["result"]
+        ]
 
     def value(self, expression: str, at: float | None = None) -> float | None:
         """Return the only sample's value, or None if there is no sample."""
