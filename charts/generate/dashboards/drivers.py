@@ -15,6 +15,9 @@ PER_QUERY = "{{namespace}}/{{application}} {{query}}"
 PER_SOURCE = "{{namespace}}/{{application}} {{query}} {{source}}"
 PER_APPLICATION = "{{namespace}}/{{application}}"
 NORMAL_PACE = "Interval|MinPause|NothingPending|FirstLook|Grant"
+READ = f"sum by ({QUERY}) (clamp_min(deriv(headgate_source_processed_records_total{OF_QUERY}[5m]), 0))"
+"""By its slope and not by `rate`, which takes what a driver has read since its start for that of all five minutes."""
+GROWING = f"sum by ({QUERY}) (deriv(headgate_source_pending_records{OF_QUERY}[5m]))"
 
 
 def _max(metric: str, by: str = QUERY) -> str:
@@ -70,15 +73,8 @@ BEHIND = Row(
             "Read and arriving",
             "Records per second. Where more arrives than is read, the backlog grows.",
             [
-                Line(
-                    f"sum by ({QUERY}) (rate(headgate_source_processed_records_total{OF_QUERY}[10m]))",
-                    f"read {PER_QUERY}",
-                ),
-                Line(
-                    f"sum by ({QUERY}) (rate(headgate_source_processed_records_total{OF_QUERY}[10m]))"
-                    f" + sum by ({QUERY}) (deriv(headgate_source_pending_records{OF_QUERY}[10m]))",
-                    f"arriving {PER_QUERY}",
-                ),
+                Line(READ, f"read {PER_QUERY}"),
+                Line(f"{READ} + {GROWING}", f"arriving {PER_QUERY}"),
             ],
             unit="cps",
         ),
@@ -87,8 +83,7 @@ BEHIND = Row(
             "Pending records by the speed at which they shrink. No line: they do not shrink.",
             [
                 Line(
-                    f"sum by ({QUERY}) (headgate_source_pending_records{OF_QUERY})"
-                    f" / (-1 * sum by ({QUERY}) (deriv(headgate_source_pending_records{OF_QUERY}[10m])) > 0)",
+                    f"sum by ({QUERY}) (headgate_source_pending_records{OF_QUERY}) / (-1 * {GROWING} > 0)",
                     PER_QUERY,
                 )
             ],

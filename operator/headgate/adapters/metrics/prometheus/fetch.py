@@ -115,11 +115,17 @@ def details(pods: Collection[str], matchers: str) -> str:
 
 
 def arrivals(pods: Collection[str], matchers: str, window_seconds: int) -> str:
-    """Return the query for what came in by source: what was read plus what waits more, per second."""
+    """Return the query for what came in by source: what was read plus what waits more, per second.
+
+    Both by their slopes. What a commit adds to the one it takes from the other, so their sum is as steady as what
+    comes in; `rate` looks at both ends alone, and takes what a young driver has read for that of the whole window. A
+    counter that has started over has no slope, and tells nothing.
+    """
     matchers = _both(matchers, _pods(pods))
     processed = _selector([metrics.SOURCE_PROCESSED], matchers)
     pending = _selector([metrics.SOURCE_PENDING], matchers)
-    return f"rate({processed}[{window_seconds}s]) + deriv({pending}[{window_seconds}s])"
+    window = f"[{window_seconds}s]"
+    return f"deriv({processed}{window}) + deriv({pending}{window}) unless resets({processed}{window}) > 0"
 
 
 def _pods(pods: Collection[str]) -> str:
