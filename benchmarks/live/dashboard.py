@@ -80,7 +80,8 @@ def serves(place: Place) -> bool | None:
 def scraping(place: Place) -> dict[str, Any]:
     """Return a configuration by which Prometheus scrapes the driver that runs now, labelled as in a cluster."""
     port = json.loads(place.announcement.read_text(encoding="utf-8"))["metricsPort"]
-    labels = {"namespace": CHOSEN["$namespace"], "application": CHOSEN["$application"]}
+    pod = f"{CHOSEN['$application']}-{port}"
+    labels = {"namespace": CHOSEN["$namespace"], "application": CHOSEN["$application"], "pod": pod}
     target = {"targets": [f"127.0.0.1:{port}"], "labels": labels}
     return {
         "global": {"scrape_interval": SCRAPE_INTERVAL},
