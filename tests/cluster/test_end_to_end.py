@@ -273,7 +273,7 @@ def test_a_driver_that_is_deleted_by_force_comes_back(story: Story) -> None:
 
 
 def test_a_driver_that_is_killed_comes_back(story: Story) -> None:
-    story.nodes.node_of(story.driver).kill_container(story.driver)
+    assert story.nodes.node_of(story.driver).kill_container(story.driver)
 
     story.goes_on_with(attempt=4)
     story.person.hears("BackingOff", rf"^attempt 3 ended with exit code 137.*; {PAUSE}$")

@@ -211,9 +211,18 @@ class Node:
         """End the node as a power cut would: kubelet, runtime and every pod at once, and nobody is told."""
         self._group.kill()
 
-    def kill_container(self, pod: Manifest) -> None:
-        """End every process of a pod's container at once, as the kernel does where memory is short."""
-        run(*self._ctr("tasks", "kill", "--signal", "SIGKILL", _container(pod)))
+    def kill_container(self, pod: Manifest) -> bool:
+        """End every process of a pod's container at once, as the kernel does where memory is short.
+
+        Returns False where it had ended before, of which the pod's status tells a moment later.
+        """
+        try:
+            run(*self._ctr("tasks", "kill", "--signal", "SIGKILL", _container(pod)))
+        except AssertionError as error:
+            if "not found" not in str(error):
+                raise
+            return False
+        return True
 
     @contextmanager
     def standing(self, pod: Manifest) -> Iterator[None]:

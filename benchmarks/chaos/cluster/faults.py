@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+from typing import Any
 
 from benchmarks.chaos.blows import Fault
 from benchmarks.chaos.cluster.world import FASTEST, PENDING, World
@@ -16,8 +17,7 @@ from support.copies import NAME
 
 
 def operator_killed(world: World, _: random.Random) -> None:
-    pod = world.leader()
-    world.nodes.node_of(pod).kill_container(pod)
+    world.wait_for(lambda: killed(world, world.leader()), "a leader that runs")
 
 
 def operator_deleted(world: World, _: random.Random) -> None:
@@ -66,7 +66,7 @@ def prometheus_killed(world: World, chance: random.Random) -> None:
 
 def driver_killed(world: World, _: random.Random) -> None:
     pod = world.driver()
-    world.nodes.node_of(pod).kill_container(pod)
+    killed(world, pod)
     has_gone(world, pod["metadata"]["uid"])
 
 
@@ -88,7 +88,7 @@ def node_drained(world: World, _: random.Random) -> None:
 
 def executor_killed(world: World, _: random.Random) -> None:
     for pod in world.executors()[:1]:
-        world.nodes.node_of(pod).kill_container(pod)
+        killed(world, pod)
 
 
 def executor_deleted(world: World, _: random.Random) -> None:
@@ -120,6 +120,11 @@ def driver_far_away(world: World, chance: random.Random) -> None:
     pod = world.driver()
     with world.nodes.node_of(pod).sending(pod, *SLOW):
         time.sleep(chance.uniform(3.0, 15.0))
+
+
+def killed(world: World, pod: dict[str, Any]) -> bool:
+    """End a container; returns False where it had ended before."""
+    return world.nodes.node_of(pod).kill_container(pod)
 
 
 def has_gone(world: World, uid: str) -> None:
