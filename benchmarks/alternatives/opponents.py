@@ -58,5 +58,5 @@ def streaming(names: Iterable[str], *, once: Collection[str] = ()) -> tuple[Vari
 
 
 def capped() -> tuple[Variant, ...]:
-    """Return plain Spark with each cap, once: small batches take minutes, and no figure is taken of them."""
-    return tuple(Variant(name, records_per_batch=records, once=True) for name, records in CAPS.items())
+    """Return plain Spark with each cap."""
+    return tuple(Variant(name, records_per_batch=records) for name, records in CAPS.items())
