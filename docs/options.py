@@ -87,8 +87,8 @@ property or the control document says it of the query. What it says is not looke
 read protects; one that is not there does not. What only paces (`interval`, `batch` and the like) is no reason to end.
 Under `headgate-run` it is `fail` that holds where nothing is said.
 
-A Spark older than 4.0 takes nothing of ours into its sessions, so what its queries ask for cannot be seen: a session with
-this jar ends with a sentence, and with `continue` it goes on without Headgate.
+A Spark older than 4.0 takes nothing of ours into its sessions, so what its queries ask for cannot be seen: a session
+with this jar ends with a sentence, and with `continue` it goes on without Headgate.
 
 A planner that is there, and finds a control document that it cannot read, holds the queries until there is one
 ([rules](control-document.md#rules)), but for those with `continue`: they run at their own trigger.
