@@ -52,6 +52,12 @@ def test_what_is_said_again_is_counted_up() -> None:
     assert (event["count"], event["lastTimestamp"]) == (3, "2023-11-14T22:15:20Z")
 
 
+def test_the_same_of_the_pod_of_another_attempt_is_counted_up() -> None:
+    pods = [replace(EVENT, message=f"no series of the pod flights-driver-{number}") for number in (1, 2, 3)]
+    (event,) = told(*pods).objects.values()
+    assert (event["count"], event["message"]) == (3, "no series of the pod flights-driver-3")
+
+
 def test_the_same_of_another_attempt_is_counted_up_and_the_newest_message_stands() -> None:
     cluster = told(EVENT, replace(later(60), message="attempt 12 ended"))
     (event,) = cluster.objects.values()

@@ -257,6 +257,6 @@ class Outbox:
 
 def _name(about: Owner, reason: str, message: str) -> str:
     """Return a name that is equal for events that say the same of the same object, whichever attempt it was."""
-    said = re.sub(r"\b(attempt|control document) [0-9]+", r"\1", message)
+    said = re.sub(r"\b(attempt |control document |-driver-)[0-9]+", r"\1", message)
     text = "\n".join((about.uid, reason, said))
     return f"{about.key.name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
