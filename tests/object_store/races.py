@@ -8,6 +8,7 @@ then both go on at once. What becomes of it is judged as in the races on a store
 from __future__ import annotations
 
 import re
+import sys
 import threading
 import time
 import urllib.parse
@@ -109,13 +110,22 @@ class Doors:
             time.sleep(STANDS_SECONDS)
 
 
+class Server(ThreadingHTTPServer):
+    """One that says nothing of a driver that has gone while it was read from."""
+
+    def handle_error(self, *about: object) -> None:
+        """Print what went wrong, unless the driver has gone."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(*about)
+
+
 @contextmanager
 def doors(port: int, environment: Mapping[str, str], s3a: Mapping[str, str]) -> Iterator[Doors]:
     """Open a door for each of the two drivers to the server at a port."""
     made = Doors(port, environment, s3a)
     with ExitStack() as opened:
         for name in (FIRST, SECOND):
-            server = opened.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), door(made, name)))
+            server = opened.enter_context(Server(("127.0.0.1", 0), door(made, name)))
             made.ports[name] = server.server_port
             threading.Thread(target=server.serve_forever, daemon=True).start()
             opened.callback(server.shutdown)
