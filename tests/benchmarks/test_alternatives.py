@@ -130,7 +130,7 @@ def test_columns_are_read_by_a_variant_of_its_own_beside_the_governed_one():
         assert (plainly.name, plainly.conf) == (GOVERNED, {})
         assert bool(columnar) is (plainly.mode == "stream")
         for one in columnar:
-            assert one.name == "headgate_columnar"
+            assert one.name == "columnar"
             assert one.conf == {"spark.headgate.columnarKafka": "true"}
 
 

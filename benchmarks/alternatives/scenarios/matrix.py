@@ -22,7 +22,7 @@ from benchmarks.local.recording import Recording, Spread
 from benchmarks.local.results import Figure, Goal, Measured, Report
 
 SPREADS: tuple[Spread, ...] = ("uniform", "zipf", "hot")
-COLUMNAR = Variant("headgate_columnar", "governed", conf={"spark.headgate.columnarKafka": "true"})
+COLUMNAR = Variant("columnar", "governed", conf={"spark.headgate.columnarKafka": "true"})
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,12 @@ class Contest:
         """Return the figures, of the ways that take part."""
         return [
             Ratio(
-                Figure(f"{self.name}{variant.name.removeprefix(GOVERNED)}_vs_{group}", "ratio", goal(bound)),
+                Figure(f"{called}_vs_{group}", "ratio", goal(bound)),
                 tuple(way for way in names if way in taking_part),
                 variant.name,
             )
             for variant in self.governed
+            for called in [self.name if variant.name == GOVERNED else f"{self.name}_{variant.name}"]
             for group, (bound, names) in self.groups.items()
         ]
 
