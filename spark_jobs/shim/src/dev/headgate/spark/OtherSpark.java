@@ -39,7 +39,7 @@ final class OtherSpark {
   }
 
   /** What is wrong with a version of Spark, or null. One that is newer than those that were tried may do. */
-  static String problem(String version) {
+  public static String problem(String version) {
     return Integer.parseInt(version.substring(0, version.indexOf('.'))) >= 4
         ? null
         : "Headgate's jar is for Spark " + OLDEST + " or newer, and this is " + version + "; take the jar off this session, or run a newer Spark";
