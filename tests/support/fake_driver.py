@@ -92,7 +92,7 @@ def serving(options: argparse.Namespace, job_file: Path, scrapes: list[float]) -
             pass
 
     server = ThreadingHTTPServer((options.metrics_address, 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     return server
 
 

@@ -78,6 +78,7 @@ def fake_prometheus(
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # else a body waits 40 ms for the word that its head has come
 
         def setup(self) -> None:
             super().setup()

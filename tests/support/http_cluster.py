@@ -177,6 +177,7 @@ def http_cluster(folder: Path) -> Iterator[HttpCluster]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # else a body waits 40 ms for the word that its head has come
 
         def setup(self) -> None:
             super().setup()
