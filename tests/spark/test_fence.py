@@ -120,6 +120,17 @@ def take_over(checkpoint: Path, newcomer: Newcomer | None = None) -> Epoch:
             return taken.value
 
 
+def overtaken(reached: Path, checkpoint: Path) -> None:
+    """Let a driver stand where it is until another one has its checkpoint and its last look is good no more."""
+    wait_until(reached.exists, "where the driver stands")
+    looked = time.monotonic()
+    take_over(checkpoint)
+    wait_until(
+        lambda: time.monotonic() > looked + TRUSTED_SECONDS, "the end of what its last look is good for"
+    )
+    reached.unlink()
+
+
 def carried_out(folder: LocalDirectory, act: Act) -> Any:
     match act:
         case Names():
@@ -224,13 +235,8 @@ def test_a_driver_that_was_shut_out_adds_nothing_to_the_log_of_its_files(
     query = driver.start(writer.option("checkpointLocation", f"faulty:{tmp_path}/ck"))
     reached = tmp_path / "commits.0.reached"
     wait_until(reached.exists, "the end of a batch")
-    looked = time.monotonic()
-    take_over(tmp_path / "ck")
     pq.write_table(values, tmp_path / "in" / "1.parquet")
-    wait_until(
-        lambda: time.monotonic() > looked + TRUSTED_SECONDS, "the end of what its last look is good for"
-    )
-    reached.unlink()
+    overtaken(reached, tmp_path / "ck")
     with pytest.raises(StreamingQueryException, match=re.escape(SHUT_OUT)):
         query.awaitTermination(240)
     log = tmp_path / "ck" / "sources" / "0"
@@ -247,13 +253,7 @@ def test_a_driver_that_was_shut_out_adds_nothing_to_the_log_of_the_files_that_it
     frame = rows(driver.spark).where(f"value <> 15 or {pauses}")
     query = driver.start(driver.writer(frame, tmp_path / "ck", to=tmp_path / "out"))
     reached = tmp_path / "task.reached"
-    wait_until(reached.exists, "a batch")
-    looked = time.monotonic()
-    take_over(tmp_path / "ck")
-    wait_until(
-        lambda: time.monotonic() > looked + TRUSTED_SECONDS, "the end of what its last look is good for"
-    )
-    reached.unlink()
+    overtaken(reached, tmp_path / "ck")
     with pytest.raises(StreamingQueryException, match="has taken it over"):
         query.awaitTermination(240)
     log = tmp_path / "out" / "_spark_metadata"
@@ -271,13 +271,7 @@ def test_a_driver_that_has_stood_still_while_it_planned_a_batch_does_not_run_it(
     writer = rows(driver.spark).writeStream.queryName(NAME).foreachBatch(lambda _, batch: begun.append(batch))
     query = driver.start(writer.option("checkpointLocation", f"faulty:{tmp_path}/ck"))
     reached = tmp_path / "offsets.2.reached"
-    wait_until(reached.exists, "the entry of a batch")
-    looked = time.monotonic()
-    take_over(tmp_path / "ck")
-    wait_until(
-        lambda: time.monotonic() > looked + TRUSTED_SECONDS, "the end of what its last look is good for"
-    )
-    reached.unlink()
+    overtaken(reached, tmp_path / "ck")
     with pytest.raises(StreamingQueryException, match=re.escape(SHUT_OUT)):
         query.awaitTermination(240)
     assert begun == [0, 1]
