@@ -6,27 +6,27 @@ Grafana draws finer; what is drawn here is what its panels get to draw, at their
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.demo.chart import Scale, short
-from charts.generate.dashboards.drivers import dashboard
+from charts.generate.dashboards.drivers import BEHIND, IN_FORCE
+from charts.generate.dashboards.panels import WIDTH, Row, placed
 
 RECORDED: Final = Path("docs/images/dashboard.json")
 STEP: Final = 10
 """Seconds between two points of a line that has no gap."""
-ROWS: Final = 2
-"""That are drawn: what one looks at first."""
+ROWS: Final = (BEHIND, IN_FORCE)
+"""What one looks at first."""
 COLUMN, LINE = 40, 27
 """Pixels of one unit of a panel's place, across and down."""
-HEAD: Final = 34
 EDGE: Final = 4
 INSIDE: Final = {"left": 58, "right": 12, "top": 36, "bottom": 24}
 LEGEND: Final = 15
-MOST_LINES: Final = 4
 MINUTE: Final = 60
-PALETTE: Final = ("#0f766e", "#d97706", "#6d5bd0", "#b91c1c", "#2563eb", "#65a30d")
+PALETTE: Final = ("#0f766e", "#d97706", "#6d5bd0", "#b91c1c")
+"""Of the lines of a panel; what is beyond them is not drawn."""
 COLOURS: Final = {"green": "#2f9e6e", "orange": "#e8963a"}
 UNITS: Final = {"s": " s", "cps": "/s"}
 STYLE: Final = """
@@ -40,63 +40,32 @@ Points = Sequence[tuple[float, float]]
 
 
 def draw(recorded: Mapping[str, Any]) -> str:
-    """Return the picture: the panels of the first rows that found something, at the width that they have."""
-    end = float(recorded["seconds"])
-    parts, bottom = [], 0.0
-    for row, panels in islice(rows(), ROWS):
-        shown = [panel for panel in panels if recorded["panels"][panel["title"]]]
-        if not shown:
-            continue
-        parts.append(f'<text class="row" x="{EDGE * 2}" y="{bottom + 22}">{escape(row)}</text>')
-        bottom += HEAD
-        for line in placed(shown):
-            height = max(panel["gridPos"]["h"] for panel, _ in line) * LINE
-            parts += [drawn(panel, recorded["panels"][panel["title"]], end, x, bottom) for panel, x in line]
-            bottom += height
-    width = 24 * COLUMN
+    """Return the picture: the panels that found something, placed as the dashboard places them."""
+    lines = recorded["panels"]
+    rows = [Row(row.title, [panel for panel in row.panels if lines[panel.title]]) for row in ROWS]
+    panels = list(placed([row for row in rows if row.panels]))
+    width = WIDTH * COLUMN
+    height = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in panels) * LINE
+    parts = (drawn(panel, lines.get(panel["title"], ()), float(recorded["seconds"])) for panel in panels)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom:g}" width="{width}" '
-        f'height="{bottom:g}" role="img" aria-label="The dashboard of applications through an outage">'
-        f'<style>{STYLE}</style><rect class="paper" width="{width}" height="{bottom:g}"/>{"".join(parts)}</svg>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img" aria-label="The dashboard of applications through an outage">'
+        f'<style>{STYLE}</style><rect class="paper" width="{width}" height="{height}"/>{"".join(parts)}</svg>\n'
     )
 
 
-def rows() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yield each row of the dashboard with its panels."""
-    title, panels = "", list[dict[str, Any]]()
-    for panel in dashboard()["panels"]:
-        if panel["type"] == "row":
-            if panels:
-                yield title, panels
-            title, panels = panel["title"], []
-        else:
-            panels.append(panel)
-    yield title, panels
-
-
-def placed(panels: Sequence[dict[str, Any]]) -> list[list[tuple[dict[str, Any], float]]]:
-    """Return lines of panels with the pixel at which each begins."""
-    lines, x = [list[tuple[dict[str, Any], float]]()], 0
-    for panel in panels:
-        if x + panel["gridPos"]["w"] > 24:
-            lines.append([])
-            x = 0
-        lines[-1].append((panel, x * COLUMN))
-        x += panel["gridPos"]["w"]
-    return lines
-
-
-def drawn(
-    panel: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], end: float, x: float, y: float
-) -> str:
-    """Return one panel at its place."""
-    width, height = panel["gridPos"]["w"] * COLUMN - EDGE, panel["gridPos"]["h"] * LINE - EDGE
+def drawn(panel: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], end: float) -> str:
+    """Return one panel, or the heading of a row, at its place."""
+    x, y, w, h = (panel["gridPos"][name] for name in "xywh")
+    x, y, title = x * COLUMN, y * LINE, escape(panel["title"])
+    if panel["type"] == "row":
+        return f'<text class="row" x="{EDGE * 2}" y="{y + 20}">{title}</text>'
+    width, height = w * COLUMN - EDGE, h * LINE - EDGE
     inside = {"stat": stat, "state-timeline": bands, "timeseries": series}[panel["type"]]
-    defaults = panel["fieldConfig"]["defaults"]
+    parts = inside(panel["fieldConfig"]["defaults"], lines, end, width, height)
     return (
         f'<g transform="translate({x + EDGE / 2:g} {y + EDGE / 2:g})"><rect class="panel" width="{width}" '
-        f'height="{height}" rx="3"/><text class="title" x="10" y="19">{escape(panel["title"])}</text>'
-        f"{''.join(inside(defaults, lines, end, width, height))}</g>"
+        f'height="{height}" rx="3"/><text class="title" x="10" y="19">{title}</text>{"".join(parts)}</g>'
     )
 
 
@@ -134,7 +103,7 @@ def series(
     defaults: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], end: float, width: float, height: float
 ) -> Iterator[str]:
     """Yield a line for each series, and what each is called."""
-    shown = lines[:MOST_LINES]
+    shown = lines[: len(PALETTE)]
     x = Scale(0, end, INSIDE["left"], width - INSIDE["right"])
     bottom = height - INSIDE["bottom"] - LEGEND * ((len(shown) + 1) // 2)
     highest = max((value for line in lines for _, value in line["points"]), default=1.0)
@@ -146,7 +115,7 @@ def series(
         yield f'<text class="tick" x="{x.start - 6:g}" y="{at + 4:g}" text-anchor="end">{text}</text>'
     yield from time_axis(x, bottom + INSIDE["bottom"])
     for number, line in enumerate(shown):
-        colour = PALETTE[number % len(PALETTE)]
+        colour = PALETTE[number]
         for piece in pieces(line["points"]):
             path = " ".join(f"{x.at(at)},{y.at(value)}" for at, value in piece)
             yield f'<polyline class="line" stroke="{colour}" points="{path}"/>'

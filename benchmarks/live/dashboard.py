@@ -12,14 +12,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from docs.dashboard import RECORDED, STEP
+from docs.dashboard import RECORDED, ROWS, STEP
 
 from benchmarks.kafka.scenario import JOBS, properties
 from benchmarks.live.demo.runs import Traffic
 from benchmarks.live.traffic import Sender
 from benchmarks.local.child import Child
 from benchmarks.local.drivers import Place, by_document, metrics
-from charts.generate.dashboards.drivers import dashboard
+from charts.generate.dashboards.panels import filled_in
 from headgate_contract import BacklogControl, ControlDocument, QueryControl, RateControl, SourceControl
 from support.kafka import Broker, kafka_in
 from support.prometheus import Prometheus, prometheus
@@ -32,10 +32,10 @@ PARTITIONS: Final = 4
 LIMIT_PER_SECOND: Final = 6_000.0
 """Of `orders`: what its database bears, so that the backlog takes some minutes."""
 CHOSEN: Final = {
-    "$namespace": "shop",
-    "$application": "orders",
-    "$query": ".*",
-    "$__rate_interval": "1m",
+    "namespace": "shop",
+    "application": "orders",
+    "query": ".*",
+    "__rate_interval": "1m",
 }
 SCRAPE_INTERVAL: Final = "5s"
 
@@ -80,8 +80,8 @@ def serves(place: Place) -> bool | None:
 def scraping(place: Place) -> dict[str, Any]:
     """Return a configuration by which Prometheus scrapes the driver that runs now, labelled as in a cluster."""
     port = json.loads(place.announcement.read_text(encoding="utf-8"))["metricsPort"]
-    pod = f"{CHOSEN['$application']}-{port}"
-    labels = {"namespace": CHOSEN["$namespace"], "application": CHOSEN["$application"], "pod": pod}
+    pod = f"{CHOSEN['application']}-{port}"
+    labels = {"namespace": CHOSEN["namespace"], "application": CHOSEN["application"], "pod": pod}
     target = {"targets": [f"127.0.0.1:{port}"], "labels": labels}
     return {
         "global": {"scrape_interval": SCRAPE_INTERVAL},
@@ -123,20 +123,13 @@ def watch(child: Child, seconds: float) -> None:
 def panels(server: Prometheus, began: float, ended: float) -> dict[str, list[dict[str, Any]]]:
     """Return the lines of each panel: its name, and points of seconds since the beginning and values."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for panel in dashboard()["panels"]:
-        lines = found[panel["title"]] = []
-        for target in panel.get("targets", ()):
-            for series in server.query_range(filled_in(target["expr"]), began, ended, STEP):
+    for panel in (panel for row in ROWS for panel in row.panels):
+        lines = found[panel.title] = []
+        for line in panel.lines:
+            for series in server.query_range(filled_in(line.expression, CHOSEN), began, ended, STEP):
                 points = [(round(at - began), float(f"{value:.4g}")) for at, value in series.points]
-                lines.append({"legend": named(target["legendFormat"], series.labels), "points": points})
+                lines.append({"legend": named(line.legend, series.labels), "points": points})
     return found
-
-
-def filled_in(expression: str) -> str:
-    """Return an expression as Grafana sends it for this application."""
-    for name, value in CHOSEN.items():
-        expression = expression.replace(name, value)
-    return expression
 
 
 def named(legend: str, labels: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from charts.generate.dashboards.drivers import NORMAL_PACE
+from charts.generate.dashboards.panels import filled_in
 from headgate_contract.held import HeldBy
 from support.chart import CHART, of_kind, render
 from support.exposed import of_an_operator, of_drivers
@@ -19,6 +20,10 @@ pytestmark = pytest.mark.programs
 
 DASHBOARDS = {path.stem: json.loads(path.read_text()) for path in (CHART / "files/dashboards").glob("*.json")}
 MINUTES, STEP = 40, 15
+EVERYTHING = {
+    **dict.fromkeys(("namespace", "application", "query", "service"), ".*"),
+    "__rate_interval": "5m",
+}
 PANELS = [
     pytest.param(target["expr"], id=f"{name}: {panel['title']} {target['refId']}")
     for name, dashboard in DASHBOARDS.items()
@@ -60,16 +65,14 @@ def server(tmp_path_factory: pytest.TempPathFactory, now: float) -> Iterator[Pro
         yield running
 
 
-def filled_in(expression: str) -> str:
+def chosen(expression: str) -> str:
     """Return the expression as Grafana sends it with everything chosen."""
-    for name in ("namespace", "application", "query", "service"):
-        expression = expression.replace(f"${name}", ".*")
-    return expression.replace("$__rate_interval", "5m")
+    return filled_in(expression, EVERYTHING)
 
 
 @pytest.mark.parametrize("expression", PANELS)
 def test_a_query_of_a_dashboard_returns_data(expression: str, server: Prometheus, now: float) -> None:
-    assert server.query(filled_in(expression), at=now) != []
+    assert server.query(chosen(expression), at=now) != []
 
 
 @pytest.mark.parametrize("dashboard", DASHBOARDS.values(), ids=list(DASHBOARDS))
@@ -79,7 +82,7 @@ def test_a_variable_of_a_dashboard_has_values(
     queries = [v["query"]["query"] for v in dashboard["templating"]["list"] if v["type"] == "query"]
     for query in queries:
         selector, _, label = query.removeprefix("label_values(").removesuffix(")").rpartition(", ")
-        assert [s for s in server.query(filled_in(selector), at=now) if s.labels.get(label)] != []
+        assert [s for s in server.query(chosen(selector), at=now) if s.labels.get(label)] != []
 
 
 def test_what_is_left_out_as_the_normal_pace_are_reasons_of_the_planner() -> None:

@@ -83,10 +83,10 @@ def panel(kind: str, points: list[list[float]], **defaults: object) -> str:
     shown = {
         "title": "one",
         "type": kind,
-        "gridPos": {"w": 12, "h": 8},
+        "gridPos": {"x": 0, "y": 0, "w": 12, "h": 8},
         "fieldConfig": {"defaults": {"unit": "s", "mappings": [], **defaults}},
     }
-    return dashboard.drawn(shown, [{"legend": "orders", "points": points}], 100, 0, 0)
+    return dashboard.drawn(shown, [{"legend": "orders", "points": points}], 100)
 
 
 def test_a_line_ends_where_nothing_was_scraped_and_begins_anew() -> None:
@@ -106,7 +106,7 @@ def test_a_band_has_the_colour_and_the_length_of_its_state() -> None:
 
 
 def test_a_panel_is_shown_where_its_expressions_found_something() -> None:
-    recorded = {"seconds": 60, "panels": {p["title"]: [] for _, panels in dashboard.rows() for p in panels}}
+    recorded = {"seconds": 60, "panels": {panel.title: [] for row in dashboard.ROWS for panel in row.panels}}
     recorded["panels"]["Watermark lag"] = [{"legend": "orders", "points": [[0, 1], [10, 2]]}]
     picture = dashboard.draw(recorded)
     assert "Watermark lag" in picture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,7 +98,7 @@ def dashboard(
         "time": {"from": "now-3h", "to": "now"},
         "timezone": "browser",
         "templating": {"list": [source, *variables]},
-        "panels": list(_placed(rows)),
+        "panels": list(placed(rows)),
     }
 
 
@@ -127,7 +127,14 @@ def colours(**texts: tuple[str, str]) -> list[dict[str, Any]]:
     return [{"type": "value", "options": options}]
 
 
-def _placed(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+def filled_in(expression: str, values: Mapping[str, str]) -> str:
+    """Return an expression as Grafana sends it: `values` are of its variables and of Grafana's own, by name."""
+    for name, value in values.items():
+        expression = expression.replace(f"${name}", value)
+    return expression
+
+
+def placed(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """Yield rows and panels from left to right and top to bottom."""
     identifier, y = 1, 0
     for row in rows:
