@@ -195,7 +195,7 @@ def _batch(query: Query) -> str:
     )
     first = min(batch.initial_records, batch.max_records)
     return (
-        f"while live a batch is sized to take at most {format_duration(target)}; the first one has "
+        f"while live a batch is sized to take at most {format_duration(target)}; the first one of all has "
         f"{first:,} records, each at most {batch.max_growth:g} times as many as the one before, none "
         f"more than {batch.max_records:,}"
     )

@@ -80,11 +80,16 @@ class BatchMemory:
         """Return the memory after what a batch took has been learnt."""
         return self if bound == self.bound else replace(self, bound=bound, settings=settings)
 
-    def paced(self, batch: Sample | None, now: float, settings: MemorySettings | None) -> BatchMemory:
-        """Return the memory at a time (Unix seconds) after the last full batch; `None`: there was none."""
+    def paced(
+        self, batch: Sample | None, now: float, settings: MemorySettings | None, *, is_first: bool
+    ) -> BatchMemory:
+        """Return the memory at a time (Unix seconds) after a large batch; `None`: the last one was not large.
+
+        `is_first`: it was the first batch of its run.
+        """
         if batch is None:
             return self
-        pace = paced(batch, now) if self.pace is None else self.pace.after(batch, now)
+        pace = paced(batch, now) if self.pace is None else self.pace.after(batch, now, is_first=is_first)
         return self if pace == self.pace else replace(self, pace=pace, settings=settings)
 
     def pace_at(self, now: float) -> Pace | None:

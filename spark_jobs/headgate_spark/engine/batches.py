@@ -176,8 +176,8 @@ class Batches:
         report = self._report(progress, sources)
         self.last, self.last_ended_at = progress, time.time()
         self._read_event_time(progress, self.last_ended_at, started, settings)
-        full = planner.batch_ended(report)
-        self._memory.batch_ended(planner, progress.batch_id, report.total, full)
+        large = planner.batch_ended(report)
+        self._memory.batch_ended(planner, progress.batch_id, report.total, large)
         if report.has_data:
             self._services.observer.batch_took(self._query, report.duration_seconds)
 

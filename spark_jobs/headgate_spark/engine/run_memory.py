@@ -35,6 +35,7 @@ class RunMemory:
         """By the tasks of this run's batches."""
         self.has_noted_failure = False
         """Whether it is kept that the batch which was running did not fit."""
+        self._has_ended_one = False
 
     def measure(self, gauge: MemoryGauge, descriptor: Descriptor) -> None:
         """Have the memory of this run's batches counted, before the first of them.
@@ -49,10 +50,10 @@ class RunMemory:
             return
         self._gauge, self._query_id = gauge, descriptor.query_id
 
-    def batch_ended(self, planner: QueryPlanner, batch: int, records: int, full: Sample | None) -> None:
+    def batch_ended(self, planner: QueryPlanner, batch: int, records: int, large: Sample | None) -> None:
         """Learn what batches took; of the last one that may come with the next: Spark tells it on its own time.
 
-        `full` is what that one tells of how long a large batch takes, if it does.
+        `large` is what that one tells of how long a large batch takes, if it does.
         """
         told = "[]" if self._gauge is None else self._gauge.take(self._query_id)
         for number, use in uses(told, self.settings).items():
@@ -64,7 +65,8 @@ class RunMemory:
             if failure.too_many is not None:
                 planner.was_too_large(failure.too_many)
         memory = memory.bounded(planner.memory_bound, self.settings)
-        self._state.remember(memory.paced(full, time.time(), self.settings))
+        is_first, self._has_ended_one = not self._has_ended_one, True
+        self._state.remember(memory.paced(large, time.time(), self.settings, is_first=is_first))
 
     # Failures: each of these notes one, and returns which batch it was and how often it has failed -----
 

@@ -1,14 +1,16 @@
 """What earlier runs of a query have shown of how large a batch may be, for a run that has shown nothing yet.
 
     kept         = min(T * n / t / 2, maxGrowth * n)
-    first grant <= initialRecords
+    first grant <= max(initialRecords, kept)
     next grant  <= max(maxGrowth * last full batch, kept)
 
 until a second batch of this run was to take `T / 2` or more, or a first one had more than `initialRecords`.
 
-`n` records took `t` seconds in the largest full batch that was kept; `T` is the target now. It allows more, and
-never less. The largest batch is kept, not the last one: weeks of small batches tell little of a backlog; one that
-has fewer records and takes twice as long refutes it. A checkpoint in which no batch was planned yet has no pace,
+`n` records took `t` seconds in the largest batch that was kept; `T` is the target now. It allows more, and
+never less: a run begins with what a run that had gone on would have been granted next. The largest batch is kept, not the
+last one: weeks of small batches tell little of a backlog; one that has fewer records and takes twice as long refutes
+it. The first batch of a run does not: it loads the state, in a JVM that has compiled nothing, so a hundred thousand
+records may take it longer than a million take later. A checkpoint in which no batch was planned yet has no pace,
 whatever is beside it: another job may have been there.
 """
 
@@ -29,20 +31,22 @@ LIKE = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """One full batch of a query."""
+    """One large batch of a query."""
 
     records: int
     seconds: float
     at: float
     """When it was committed: Unix seconds."""
 
-    def after(self, batch: Sample, now: float) -> Pace:
-        """Return what to keep once another full batch was committed; itself, mostly."""
+    def after(self, batch: Sample, now: float, *, is_first: bool) -> Pace:
+        """Return what to keep once another large batch, perhaps the first of its run, was committed; itself, mostly."""
         is_larger = batch.records >= LIKE * self.records
         is_alike = LIKE * batch.records >= self.records
         faster = (batch.records / batch.seconds) / (self.records / self.seconds)
-        has_changed = not 1 / LIKE < faster < LIKE or now - self.at >= RENEWED_SECONDS
-        is_refuted = batch.records <= self.records and batch.seconds >= LIKE * self.seconds
+        is_slower = faster <= 1 / LIKE and not is_first
+        has_changed = faster >= LIKE or is_slower or now - self.at >= RENEWED_SECONDS
+        took_longer = batch.records <= self.records and batch.seconds >= LIKE * self.seconds
+        is_refuted = took_longer and not is_first
         is_new = is_larger or (is_alike and has_changed) or is_refuted or self.is_over(now)
         return paced(batch, now) if is_new else self
 
@@ -56,5 +60,5 @@ class Pace:
 
 
 def paced(batch: Sample, now: float) -> Pace:
-    """Return a full batch, of at least one record and more than no time, as it is kept."""
+    """Return a large batch, of at least one record and more than no time, as it is kept."""
     return Pace(records=batch.records, seconds=batch.seconds, at=now)

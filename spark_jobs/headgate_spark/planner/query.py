@@ -79,7 +79,7 @@ class QueryPlanner:
             self._booking.live_batch_ended(report)
         else:
             self._booking.ended(report)
-        told, self._query.sizer.full_batch = self._query.sizer.full_batch, None
+        told, self._query.sizer.large_batch = self._query.sizer.large_batch, None
         return told
 
     def took_memory(self, batch_id: int, use: MemoryUse) -> None:

@@ -89,8 +89,8 @@ class BatchSizer:
         self._last_measured: Sample | None = None
         self._filled: deque[tuple[float, Sample]] = deque(maxlen=REMEMBERED)
         self._overran: Sample | None = None
-        self.full_batch: Sample | None = None
-        """The last batch, if it was as large as it was to be in a given time; whoever reads it clears it."""
+        self.large_batch: Sample | None = None
+        """The last batch, if it was full or larger than the last full one, and had a target; whoever reads it clears it."""
         self._unweighed: OrderedDict[int, tuple[int, bool]] = OrderedDict()
         """Records of batches whose memory is not known yet, and whether their grant made them as large."""
 
@@ -130,7 +130,7 @@ class BatchSizer:
     def _limits(self, target: float, seconds: float, batch: BatchControl) -> list[float]:
         limits: list[float] = [batch.max_records, self.memory.records or math.inf]
         if self._last_full is None:
-            limits.append(batch.initial_records)
+            limits.append(max(batch.initial_records, self._kept(seconds, batch)))
         else:
             grown = max(self._last_full, self._proven(target)) * batch.max_growth
             limits.append(max(grown, self._tried(seconds), self._kept(seconds, batch)))
@@ -188,11 +188,13 @@ class BatchSizer:
                 self._measure(grant, Sample(records, seconds))
             else:
                 self._least_throughput = records / seconds
+        is_large = filled or (self._last_full is not None and records > self._last_full)
+        if grant.target_seconds is not None and records > 0 and seconds > 0 and is_large:
+            self.large_batch = Sample(records, seconds)
+            if filled:
+                self._filled.append((grant.target_seconds, self.large_batch))
         if filled:
             self._last_full = records
-            if grant.target_seconds is not None and records > 0 and seconds > 0:
-                self.full_batch = Sample(records, seconds)
-                self._filled.append((grant.target_seconds, self.full_batch))
         overran = filled and grant.target_seconds is not None and seconds > OVERRUN * grant.target_seconds
         self._overran = Sample(grant.records, seconds) if overran else None
 
