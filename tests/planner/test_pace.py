@@ -92,8 +92,8 @@ def test_what_was_kept_only_raises_a_grant_and_never_above_a_bound(records, seco
 @pytest.mark.parametrize(
     ("batch", "later", "is_kept"),
     [
-        (Sample(190_000, 19.0), 60, False),
-        (Sample(200_000, 20.0), 60, True),
+        (Sample(120_000, 12.0), 60, False),
+        (Sample(125_000, 12.5), 60, True),
         (Sample(60_000, 6.0), 60, False),
         (Sample(60_000, 12.5), 60, True),
         (Sample(60_000, 2.9), 60, True),
@@ -115,7 +115,7 @@ def test_the_largest_batch_is_kept_until_it_is_old(batch, later, is_kept):
         (Sample(10, 1000.0), False),
         (Sample(100_000, 1000.0), False),
         (Sample(60_000, 2.9), True),
-        (Sample(200_000, 1000.0), True),
+        (Sample(125_000, 1000.0), True),
     ],
 )
 def test_that_the_first_batch_of_a_run_was_slow_refutes_nothing(batch, is_kept):

@@ -25,6 +25,9 @@ OLDEST_SECONDS = 30 * 86_400.0
 """After which it tells nothing: data, state and clusters change."""
 RENEWED_SECONDS = 86_400.0
 """After which one like it takes its place, so that a query which has backlogs often keeps what it knows."""
+LARGER = 1.25
+"""Times the largest batch that is kept, from which on one takes its place: twenty steps from a hundred thousand
+records to ten million, so it is seldom written, and seldom a doubling behind."""
 LIKE = 2.0
 """Batches that differ less than so many times, in size or speed, are alike. What is alike is not written again."""
 
@@ -40,7 +43,7 @@ class Pace:
 
     def after(self, batch: Sample, now: float, *, is_first: bool) -> Pace:
         """Return what to keep once another large batch, perhaps the first of its run, was committed; itself, mostly."""
-        is_larger = batch.records >= LIKE * self.records
+        is_larger = batch.records >= LARGER * self.records
         is_alike = LIKE * batch.records >= self.records
         faster = (batch.records / batch.seconds) / (self.records / self.seconds)
         is_slower = faster <= 1 / LIKE and not is_first
