@@ -2,11 +2,17 @@
 
 Labels are bounded: no application, no namespace and no query is one, so that the operator of ten thousand
 applications has as many series as that of ten. Who wants to know about one application asks its status.
+
+All series are there from the start, at 0: a counter that appears with the first thing that it counts has no rate for
+it, and an operator that has lived through much would have more series than a young one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+from types import MappingProxyType
+from typing import TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -22,12 +28,44 @@ from prometheus_client.registry import Collector
 
 from headgate import __version__
 from headgate.api.application import MetricsSource
+from headgate.api.crd import PLURAL
+from headgate.reconcile.ports import OutageReason
 
 PREFIX = "headgate_operator_"
 
 _RECONCILE_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _CALLS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15)
 _DELIVERY = (0.1, 0.25, 0.5, 1, 2, 3, 5, 7.5, 10, 15, 20, 30, 60, 120, 300)
+
+Labels = Mapping[str, tuple[str, ...]]
+"""The values of each label; empty where whoever counts makes the series itself."""
+_NONE: Labels = MappingProxyType({})
+MetricT = TypeVar("MetricT", Gauge, Counter, Histogram)
+
+_RESULTS = ("done", "retried", "defect")
+_WATCHED = (PLURAL, "pods")
+_VERBS = {
+    PLURAL: ("GET", "PATCH", "DELETE"),
+    "pods": ("GET", "POST", "PATCH", "DELETE"),
+    "events": ("POST", "PATCH"),
+    "leases": ("GET", "PATCH"),
+    "selfsubjectaccessreviews": ("POST",),
+}
+"""What the operator calls, by resource."""
+_OTHER = "other"
+_CODES = (
+    *("401", "403", "404", "409", "410", "413", "422", "429", "500", "502", "503", "504"),
+    *("unavailable", _OTHER),
+)
+"""Those that a person does something different about."""
+_QUERY_FAILURES = (
+    OutageReason.CONNECTION_FAILED,
+    OutageReason.HTTP_ERROR,
+    OutageReason.MALFORMED,
+    OutageReason.QUERY_TIMEOUT,
+    OutageReason.QUERY_FAILED,
+    OutageReason.CREDENTIALS_UNREADABLE,
+)
 
 
 class OperatorMetrics:
@@ -38,7 +76,7 @@ class OperatorMetrics:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
-        self._gauge("build_info", "1, with the version of the operator.", ("version",)).labels(
+        self._gauge("build_info", "1, with the version of the operator.", {"version": (__version__,)}).labels(
             __version__
         ).set(1)
         self.leader = self._gauge("leader", "1 while this replica acts, 0 while it waits for the lease.")
@@ -46,19 +84,29 @@ class OperatorMetrics:
             "reconcile_duration_seconds",
             "Time of one reconcile for one application, writes included, by how it ended.",
             _RECONCILE_SECONDS,
-            ("result",),
+            {"result": _RESULTS},
         )
         self._calls = self._histogram(
             "api_request_duration_seconds",
-            "Time of one call to the API server; the code is the HTTP status, or unavailable.",
+            "Time of one call to the API server, however it ended.",
             _CALLS,
-            ("verb", "resource", "code"),
+            {"verb": (), "resource": ()},
         )
+        self._call_failures = self._counter(
+            "api_request_failures",
+            "Calls to the API server that were refused or failed; the code is the HTTP status, unavailable or other.",
+            {"resource": tuple(_VERBS), "code": _CODES},
+        )
+        for resource, verbs in _VERBS.items():
+            for verb in verbs:
+                self._calls.labels(verb, resource)
         self._queries = self._histogram(
             "prometheus_query_duration_seconds", "Time of one query to Prometheus.", _CALLS
         )
         self._query_failures = self._counter(
-            "prometheus_query_failures", "Queries to Prometheus without a usable answer.", ("reason",)
+            "prometheus_query_failures",
+            "Queries to Prometheus without a usable answer.",
+            {"reason": _QUERY_FAILURES},
         )
         self._ticks = self._histogram(
             "tick_duration_seconds",
@@ -74,12 +122,14 @@ class OperatorMetrics:
             "ticks_skipped", "Ticks at which the look at the metrics before was still going on."
         )
         self._failed_looks = self._counter(
-            "looks_failed", "Looks at the metrics that ended with a defect of the operator.", ("source",)
+            "looks_failed",
+            "Looks at the metrics that ended with a defect of the operator.",
+            {"source": tuple(MetricsSource)},
         )
         self.decisions = self._counter(
             "decisions",
             "Decisions that differ from the one before: of kind verdict or driver, by their reason.",
-            ("kind", "reason"),
+            {"kind": (), "reason": ()},
         )
         self.acknowledged = self._histogram(
             "control_acknowledge_seconds",
@@ -87,10 +137,12 @@ class OperatorMetrics:
             _DELIVERY,
         )
         self._events = self._counter(
-            "watch_events", "Events of watches, and objects of listings, that were heard.", ("resource",)
+            "watch_events",
+            "Events of watches, and objects of listings, that were heard.",
+            {"resource": _WATCHED},
         )
         self.missed = self._counter(
-            "watch_missed", "Objects that were gone without a watch having said so.", ("resource",)
+            "watch_missed", "Objects that were gone without a watch having said so.", {"resource": _WATCHED}
         )
 
     def reconciled(self, result: str, seconds: float) -> None:
@@ -98,8 +150,10 @@ class OperatorMetrics:
         self._reconciles.labels(result).observe(seconds)
 
     def called(self, *, verb: str, kind: str, status: str, seconds: float) -> None:
-        """A call to the API server has ended."""
-        self._calls.labels(verb, kind, status).observe(seconds)
+        """A call to the API server has ended; `status` is that of HTTP, or `unavailable`."""
+        self._calls.labels(verb, kind).observe(seconds)
+        if not status.startswith("2"):
+            self._call_failures.labels(kind, status if status in _CODES else _OTHER).inc()
 
     def queried(self, seconds: float, failure: str | None = None) -> None:
         """A query to Prometheus has ended; `failure` is the reason of one that brought nothing."""
@@ -141,9 +195,7 @@ class OperatorMetrics:
         ).set_function(longest_run)
 
     def watch_looks(self, ages: Callable[[], Mapping[str, float]]) -> None:
-        """Read at each scrape for how long no look has ended well, by source; begin to count those that fail."""
-        for source in MetricsSource:
-            self._failed_looks.labels(str(source))
+        """Read at each scrape for how long no look has ended well, by source."""
         self.registry.register(
             _ByLabel(
                 "look_age_seconds",
@@ -174,16 +226,24 @@ class OperatorMetrics:
         )
         self._gauge("stalled_applications", "Applications that wait for a person.").set_function(stalled)
 
-    def _gauge(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
-        return Gauge(PREFIX + name, text, labels, registry=self.registry)
+    def _gauge(self, name: str, text: str, labels: Labels = _NONE) -> Gauge:
+        return _begun(Gauge(PREFIX + name, text, tuple(labels), registry=self.registry), labels)
 
-    def _counter(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Counter:
-        return Counter(PREFIX + name, text, labels, registry=self.registry)
+    def _counter(self, name: str, text: str, labels: Labels = _NONE) -> Counter:
+        return _begun(Counter(PREFIX + name, text, tuple(labels), registry=self.registry), labels)
 
     def _histogram(
-        self, name: str, text: str, buckets: tuple[float, ...], labels: tuple[str, ...] = ()
+        self, name: str, text: str, buckets: tuple[float, ...], labels: Labels = _NONE
     ) -> Histogram:
-        return Histogram(PREFIX + name, text, labels, buckets=buckets, registry=self.registry)
+        histogram = Histogram(PREFIX + name, text, tuple(labels), buckets=buckets, registry=self.registry)
+        return _begun(histogram, labels)
+
+
+def _begun(metric: MetricT, labels: Labels) -> MetricT:
+    """Make the series of all combinations of values; without labels there is one already."""
+    for values in product(*labels.values()) if labels else ():
+        metric.labels(*values)
+    return metric
 
 
 class _ByLabel(Collector):

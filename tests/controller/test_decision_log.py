@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from headgate.controller.decision_log import DecisionLog
+from headgate.adapters.metrics.prometheus import answer, client
+from headgate.api.application import MetricsSource
+from headgate.controller.decision_log import NOT_IN_BACKLOG, DecisionLog
+from headgate.decision.driver import StepReason
+from headgate.decision.voters import Reason
+from headgate.handlers.resync import SELECTORS
 from headgate.key import Key
 from headgate.metrics import OperatorMetrics
+from headgate.reconcile.ports import OutageReason
 from support.looping import Loop
 
 KEY = Key("team", "flights")
@@ -160,13 +168,58 @@ def test_an_outage_of_metrics_is_a_warning(told: Told) -> None:
     assert [(line["log_level"], line["reason"]) for line in lines] == [("warning", "ScrapeTimeout")]
 
 
-def test_every_metric_is_described_in_the_operations_page() -> None:
-    metrics = OperatorMetrics()
+def watched(metrics: OperatorMetrics) -> None:
     metrics.watch_queue(lambda: 0, lambda: 0, lambda: 0)
     metrics.watch_applications(dict, lambda: 0)
     metrics.watch_namespaces(lambda: 0)
     metrics.watch_looks(dict)
     metrics.watch_documents(lambda: 0)
+
+
+def test_every_series_is_there_from_the_start_and_an_odd_status_makes_no_other() -> None:
+    metrics = OperatorMetrics()
+    DecisionLog(metrics)
+    watched(metrics)
+
+    def series() -> set[tuple[str, tuple[tuple[str, str], ...]]]:
+        families = metrics.registry.collect()
+        return {(one.name, tuple(one.labels.items())) for family in families for one in family.samples}
+
+    before = series()
+    for result in ("done", "retried", "defect"):
+        metrics.reconciled(result, 0.1)
+    for status in ("200", "201", "403", "409", "418", "503", "599", "unavailable"):
+        metrics.called(verb="PATCH", kind="pods", status=status, seconds=0.1)
+    metrics.queried(0.1)
+    for reason in set(re.findall(r"OutageReason\.([A-Z_]+)", source_of(answer, client))):
+        metrics.queried(0.1, OutageReason[reason])
+    for kind, reasons in (("verdict", (NOT_IN_BACKLOG, *Reason)), ("driver", StepReason)):
+        for one in reasons:
+            metrics.decisions.labels(kind, one).inc()
+    for source in MetricsSource:
+        metrics.look_failed(source)
+    for kind in SELECTORS:
+        metrics.heard(kind.plural)
+        metrics.missed.labels(kind.plural).inc()
+
+    assert series() == before
+    failures = {
+        code: metrics.registry.get_sample_value(
+            f"{PREFIX}api_request_failures_total", {"resource": "pods", "code": code}
+        )
+        for code in ("403", "409", "429", "503", "unavailable", "other")
+    }
+    assert failures == {"403": 1, "409": 1, "429": 0, "503": 1, "unavailable": 1, "other": 2}
+
+
+def source_of(*modules: ModuleType) -> str:
+    return "".join(map(inspect.getsource, modules))
+
+
+def test_every_metric_is_described_in_the_operations_page() -> None:
+    metrics = OperatorMetrics()
+    DecisionLog(metrics)
+    watched(metrics)
     page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
 
     for family in metrics.registry.collect():

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from headgate.controller.lines import SHORT
 from headgate.controller.queue import Backoff, WorkQueue
 
 
@@ -262,3 +263,21 @@ class Machine(RuleBasedStateMachine):
 
 
 TestMachine = Machine.TestCase
+
+
+def test_what_is_looked_at_again_long_before_it_was_to_be_leaves_no_places_in_line() -> None:
+    queue: WorkQueue[str] = WorkQueue(group=lambda key: key)
+    keys, now = ("a", "b", "c"), 0.0
+    for _ in range(1000):
+        now += 1.0
+        for key in keys:
+            queue.add(key, now)
+        for key in (queue.take(now), queue.take(now), queue.take(now)):
+            assert key is not None
+            queue.done(key, now, again_in=1800.0)
+
+    lines = queue._lines
+    assert max(len(group.line) for group in lines._groups.values()) <= SHORT
+    assert len(lines._asleep) <= 2 * len(keys) + SHORT
+    assert queue.next_due() == now + 1800.0
+    assert {queue.take(now + 1800.0) for _ in keys} == set(keys)

@@ -149,7 +149,8 @@ class World:
     @property
     def missed(self) -> dict[str, float]:
         (family,) = self.metrics.missed.collect()
-        return {one.labels["resource"]: one.value for one in family.samples if one.name.endswith("_total")}
+        counts = [one for one in family.samples if one.name.endswith("_total")]
+        return {one.labels["resource"]: one.value for one in counts if one.value}
 
     def application_seen(self, manifest: Manifest) -> Key:
         return self.cache.put_application(manifest)

@@ -31,7 +31,7 @@ def test_a_replica_that_waits_is_ready_and_does_nothing(start, served: Served) -
 
     assert waiting.probe("/readyz") == waiting.probe("/healthz") == (200, "ok\n")
     assert waiting.metric("headgate_operator_leader") == 0
-    assert waiting.metric("headgate_operator_watch_events_total") is None
+    assert waiting.metric('headgate_operator_watch_events_total{resource="sparkapplications"}') == 0
     assert holder(served) == "a"
 
 
@@ -136,6 +136,7 @@ def test_a_leader_that_cannot_renew_ends_and_another_start_goes_on(start, served
 
 def test_without_an_election_it_outlives_an_api_server_that_is_gone(start, served: Served) -> None:
     operator = start("--no-leader-election").begin_leading()
+    series = operator.series()
     served.declare()
     served.driver()
     served.cluster.stop_api_server()
@@ -150,6 +151,7 @@ def test_without_an_election_it_outlives_an_api_server_that_is_gone(start, serve
 
     assert operator.probe("/healthz") == (200, "ok\n")
     assert operator.process.poll() is None
+    assert operator.series() == series
 
 
 def test_what_was_deleted_while_the_api_server_was_away_is_noticed(start, served: Served) -> None:

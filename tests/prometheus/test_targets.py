@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Mapping
 
@@ -49,6 +50,13 @@ def test_the_name_of_a_pod_tells_the_application_and_the_attempt(name: str, run:
 def test_every_name_that_is_given_is_read_back() -> None:
     key = Key("team", "a-driver-1")
     assert Pod.of(key, 7).run == Run(key, 7)
+
+
+def test_nothing_is_left_of_an_attempt_of_which_nobody_asks_any_more() -> None:
+    pod = Pod("team", "flights-driver-20261127")
+    assert pod.run == Run(Key("team", "flights"), 20261127)
+
+    assert not [one for one in gc.get_objects() if isinstance(one, Run) and one.attempt == 20261127]
 
 
 def test_ages_are_differences_on_the_servers_clock() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from headgate.controller.decision_log import DecisionLog
 from headgate.metrics import OperatorMetrics
 from headgate_contract import metrics
 from headgate_contract.metrics import Kind
@@ -45,20 +46,10 @@ def of_drivers() -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def of_an_operator() -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield every series that an operator exposes once it has done everything that there is to do."""
+    """Yield every series that an operator exposes: from its start on they are all there."""
     measured = OperatorMetrics()
     measured.leader.set(1)
-    measured.reconciled("done", 0.1)
-    for status in ("200", "409"):
-        measured.called(verb="patch", kind="pods", status=status, seconds=0.01)
-    measured.queried(0.1, failure="Timeout")
-    measured.ticked(0.2)
-    measured.applied(0.2)
-    measured.skipped_a_tick()
-    measured.decisions.labels("verdict", "WatermarkLag").inc()
-    measured.acknowledged.observe(0.3)
-    measured.heard("pods")
-    measured.missed.labels("pods").inc()
+    DecisionLog(measured)
     measured.watch_queue(lambda: 1, lambda: 1, lambda: 1)
     measured.watch_looks(lambda: {"Prometheus": 1, "Driver": 1})
     measured.watch_namespaces(lambda: 0)

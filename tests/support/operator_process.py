@@ -81,6 +81,11 @@ class OperatorProcess:
         found = re.search(rf"^{re.escape(sample)} (\S+)$", self.metrics(), re.MULTILINE)
         return None if found is None else float(found[1])
 
+    def series(self) -> frozenset[str]:
+        """Return the series of a scrape, each with its labels, as soon as it looks at metrics."""
+        wait_until(lambda: "look_age_seconds{" in self.metrics(), "a look at the metrics")
+        return frozenset(re.findall(r"^([a-z].*) \S+$", self.metrics(), re.MULTILINE))
+
     def stop(self, seconds: float = DEADLINE_SECONDS) -> int:
         """Ask it to stop, and return its exit code."""
         self.process.send_signal(signal.SIGTERM)

@@ -88,7 +88,7 @@ WORK = Row(
         Panel(
             "Decisions",
             "Decisions that differ from the one before, per second.",
-            [Line(_rate("decisions_total", "kind, reason"), "{{kind}} {{reason}}")],
+            [Line(f"{_rate('decisions_total', 'kind, reason')} > 0", "{{kind}} {{reason}}")],
             unit="cps",
         ),
         Panel(
@@ -121,12 +121,7 @@ WAITS = Row(
         Panel(
             "Calls that were refused or failed",
             "Per second, by HTTP status. 409 is another writer and harmless; 403 is a missing right.",
-            [
-                Line(
-                    _rate("api_request_duration_seconds_count", "resource, code", 'code!~"2.."'),
-                    "{{code}} {{resource}}",
-                )
-            ],
+            [Line(f"{_rate('api_request_failures_total', 'resource, code')} > 0", "{{code}} {{resource}}")],
             unit="cps",
         ),
         Panel(

@@ -16,6 +16,7 @@ import structlog
 
 from headgate.decision.driver import State, Step, StepReason
 from headgate.decision.verdict import Verdict
+from headgate.decision.voters import Reason
 from headgate.key import Key
 from headgate.metrics import OperatorMetrics
 from headgate.reconcile.events import BACKLOG_ENTERED, BACKLOG_LEFT
@@ -61,6 +62,11 @@ class DecisionLog:
     _refused: set[Key] = field(default_factory=set)
     _published: dict[Key, _Published] = field(default_factory=dict)
     """Documents that a running driver was given and does not report yet."""
+
+    def __post_init__(self) -> None:
+        for kind, reasons in (("verdict", (NOT_IN_BACKLOG, *Reason)), ("driver", StepReason)):
+            for reason in reasons:
+                self.metrics.decisions.labels(kind, reason)
 
     def decided(self, key: Key, outcome: Outcome) -> None:
         self._refused.discard(key)

@@ -7,7 +7,8 @@ group may also be kept to a share of what goes on at once, or turns that take lo
 A group that has nothing left is forgotten. When it comes again it goes before the group that was served last, and
 behind all others that wait: whoever comes and goes gets no more than who stays.
 
-A call takes O(log n), but where it skips places which have become void; each of these is skipped once.
+A call takes O(log n), but where it skips places which have become void; each of these is skipped once. A busy key
+leaves one with each turn, and it may not be due for half an hour: a line that has doubled is swept of them.
 
 Pure: time comes in as an argument.
 """
@@ -20,6 +21,10 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 K = TypeVar("K", bound=Hashable)
+
+
+SHORT = 64
+"""A line of no more places is not swept."""
 
 
 class Place(NamedTuple, Generic[K]):
@@ -37,6 +42,8 @@ class _Group(Generic[K]):
     """Twice the number of the turn of any group that this one had last."""
     line: list[Place[K]] = field(default_factory=list)
     """A heap."""
+    swept_at: int = SHORT
+    """The length at which void places are taken out of it."""
     running: int = 0
     is_ready: bool = False
     """Whether it stands among those that take turns."""
@@ -62,6 +69,10 @@ class Lines(Generic[K]):
     def add(self, name: str, place: Place[K]) -> None:
         """Line up in the group called `name`."""
         group = self._groups.setdefault(name, _Group(2 * self._turns - 1))
+        if len(group.line) >= group.swept_at:
+            group.line = [one for one in group.line if self.is_valid(one)]
+            heapq.heapify(group.line)
+            group.swept_at = max(SHORT, 2 * len(group.line))
         heapq.heappush(group.line, place)
         if group.line[0] is place:
             self._settle(name, group)
@@ -149,6 +160,10 @@ class Lines(Generic[K]):
             group.wakes_at = wakes_at
             if wakes_at is not None:
                 heapq.heappush(self._asleep, (wakes_at, name))
+            if len(self._asleep) > 2 * len(self._groups) + SHORT:
+                at = ((one.wakes_at, known) for known, one in self._groups.items())
+                self._asleep = [(due, known) for due, known in at if due is not None]
+                heapq.heapify(self._asleep)
 
     def _head(self, group: _Group[K]) -> Place[K] | None:
         while group.line and not self.is_valid(group.line[0]):

@@ -26,7 +26,7 @@ from headgate.handlers.health import Health, Limits
 from headgate.handlers.namespaces import Barrier
 from headgate.handlers.resync import Resync
 from headgate.handlers.rights import Preflight
-from headgate.handlers.watches import Watches, kopf_settings, registry_of
+from headgate.handlers.watches import NoMemories, Watches, kopf_settings, registry_of
 from headgate.metrics import OperatorMetrics
 from headgate.settings import Settings
 
@@ -101,6 +101,7 @@ class Service:
         tasks = await kopf.spawn_tasks(
             registry=registry_of(self.watches, self.operator.api),
             settings=kopf_settings(self.settings.api_timeout.total_seconds()),
+            memories=NoMemories(),
             clusterwide=not namespaces,
             namespaces=namespaces,
         )

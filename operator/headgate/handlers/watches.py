@@ -15,6 +15,7 @@ from typing import Any
 
 import aiohttp
 import kopf
+from kopf._core.reactor.inventory import ResourceMemories, ResourceMemory  # no public name, yet a parameter
 from kubernetes.aio.client import ApiClient
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest, session_of
@@ -250,3 +251,14 @@ class _NoProgress(kopf.ProgressStorage):
     def clear(self, *, essence: Any) -> Any:
         """Return what is compared, as it is."""
         return essence
+
+
+class NoMemories(ResourceMemories):
+    """Kopf remembers each object until a watch says that it is gone, and one that vanished unheard for ever.
+
+    It is a kilobyte of each, for handlers that we do not have.
+    """
+
+    async def recall(self, *args: Any, **kwargs: Any) -> ResourceMemory:
+        """Return what is remembered of an object of which nobody has heard before."""
+        return await super().recall(*args, **kwargs | {"ephemeral": True})

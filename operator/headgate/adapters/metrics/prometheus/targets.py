@@ -15,7 +15,6 @@ import math
 import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -36,12 +35,6 @@ class Run(NamedTuple):
     attempt: int
 
 
-@lru_cache(maxsize=65536)
-def _run(namespace: str, pod: str) -> Run | None:
-    found = _DRIVER_POD.fullmatch(pod)
-    return None if found is None else Run(Key(namespace, found[1]), int(found[2]))
-
-
 class Pod(NamedTuple):
     """A driver pod."""
 
@@ -55,7 +48,8 @@ class Pod(NamedTuple):
     @property
     def run(self) -> Run | None:
         """What its name tells; `None` for a pod that is no driver."""
-        return _run(self.namespace, self.name)
+        found = _DRIVER_POD.fullmatch(self.name)
+        return None if found is None else Run(Key(self.namespace, found[1]), int(found[2]))
 
 
 class Target(msgspec.Struct, frozen=True, gc=False):
