@@ -40,7 +40,7 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-SUITE = Suite("benchmarks.soak", SCENARIOS, Origin("make soak", versions))
+SUITE = Suite("benchmarks.soak", SCENARIOS, Origin("make soak", versions, ("operator", "spark_jobs")))
 
 if __name__ == "__main__":
     sys.exit(main())
