@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, LiveControl, QueryControl, ReentryControl, SourceControl
 from headgate_contract.held import HeldBy
+from headgate_spark.planner import snapshots
 from headgate_spark.planner.model import Hold, TakeUpTo, Trigger, TriggerKind
 from headgate_spark.planner.snapshots import QUIET_SECONDS, Over, Place, SnapshotEnd
-from support.scripted_spark import ScriptedSpark, Stream
+from support.scripted_spark import START, ScriptedSpark, Stream
 
 
 @dataclass
@@ -25,6 +26,8 @@ class Log:
     found: dict[str, SnapshotEnd] = field(default_factory=dict)
     searched: list[Mapping[str, Place]] = field(default_factory=list)
     over: frozenset[Over] = frozenset()
+    connectors: dict[str, str | None] = field(default_factory=dict)
+    """By partition who has written it; `None`: that is not told."""
     told: dict[str, str] = field(default_factory=dict)
     can_be_asked: bool = True
 
@@ -49,13 +52,15 @@ class Log:
     def answer(self) -> None:
         for split, place in self.searched[-1].items():
             end = min(self.end_behind(split, place.begin), place.until)
+            connector = self.connectors.get(split, "shop")
+            of_all = frozenset({(connector, None)} if connector is not None else ())
             self.found[split] = SnapshotEnd(
                 begin=place.begin,
                 end=end,
                 until=place.until,
                 is_open=end == place.until,
-                connector="shop",
-                over=self.over if end == place.until else frozenset({("shop", None)}),
+                connector=connector,
+                over=self.over if end == place.until else of_all,
             )
 
     def drop(self, source: str, splits: Collection[str]) -> None:
@@ -66,6 +71,10 @@ class Log:
 
     def problems(self, source: str) -> Mapping[str, str]:
         return self.told
+
+
+ROWS = 5_000_000
+"""Of a snapshot that takes minutes to be read."""
 
 
 def control(during: float = 0.0, most: int = 10**8) -> QueryControl:
@@ -183,6 +192,58 @@ def test_one_that_has_stopped_growing_is_none_and_is_named_with_what_to_do() -> 
     assert problem.startswith("partition t/0 ends with a record of a snapshot")
     assert "see its status" in problem
     assert [remark.source for remark in spark.planner.remarks() if problem in remark.text] == ["orders"]
+
+
+def test_one_without_an_end_stays_a_phase_and_is_named_once_with_partition_offset_and_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It grows for ever, faster than what counts as quiet: whether it ends is not known, and that is no "no"."""
+    monkeypatch.setattr(snapshots, "ENDLESS_SECONDS", 3 * QUIET_SECONDS)
+    log = Log({"t/0": (50,), "t/1": (0, 0)})
+    spark, stream = spark_with(log, control(10.0))
+
+    def grow(seconds: float, *parts: int) -> set[str]:
+        told = set()
+        log.parts["t/0"] = parts
+        stream.latest["t/0"] = sum(parts)
+        end = spark.now + seconds
+        while spark.now < end:
+            spark.round()
+            told |= {r.text for r in spark.planner.remarks() if "does not end" in r.text}
+        return told
+
+    for rows in (50, 100, 150, 200):
+        assert grow(QUIET_SECONDS - 10, rows) == set()
+    told = {sentence for rows in (250, 300, 350) for sentence in grow(QUIET_SECONDS - 10, rows)}
+    problem = spark.snapshot.sources[0].snapshot_problem
+    assert problem is not None
+    assert problem.startswith("partition t/0: for an hour no end of the snapshot was found")
+    assert "up to the record at offset 249" in problem
+    assert "take backlog.snapshot out" in problem
+    assert told == {f"the snapshot of a change stream does not end: {problem}"}
+    assert spark.snapshot.sources[0].phase
+    assert spark.snapshot.backlog
+    grow(10, 400, 5)
+    assert spark.snapshot.sources[0].snapshot_problem is None
+    assert not spark.snapshot.sources[0].phase
+    assert grow(QUIET_SECONDS - 10, 400, 5, 100) == set(), "another one, which has just begun"
+    assert spark.snapshot.sources[0].phase
+
+
+@pytest.mark.parametrize(("parts", "connector"), [((ROWS, 5), "a"), ((ROWS, 5), None), ((ROWS,), "a")])
+def test_one_that_is_read_for_long_is_not_named_before_all_of_it_was_read(
+    monkeypatch: pytest.MonkeyPatch, parts: Sequence[int], connector: str | None
+) -> None:
+    """Nor is one beside it that has stalled: that keeps no query in backlog."""
+    monkeypatch.setattr(snapshots, "ENDLESS_SECONDS", QUIET_SECONDS + 5)
+    log = Log({"t/0": (50,), "t/1": (50,)}, connectors={"t/0": connector, "t/1": "b"})
+    spark, stream = spark_with(log, control(10.0))
+    spark.run_until(lambda: stream.pending == 0)
+    log.parts["t/0"], stream.latest["t/0"] = parts, sum(parts)
+    while stream.start["t/0"] < ROWS:
+        spark.round()
+        assert "does not end" not in "".join(remark.text for remark in spark.planner.remarks())
+    assert spark.now > START + 2.5 * QUIET_SECONDS
 
 
 @pytest.mark.parametrize("over", [("shop", None), ("shop", "t")], ids=["of all tables", "of the table"])

@@ -70,6 +70,8 @@ def remarks_of(query: QueryState, booking: Booking, *, has_event_times: bool) ->
     if (hindrance := query.real_time.hindrance or query.real_time.fall) is not None:
         yield Remark(f"the query stays in micro-batches though live.mode is RealTime: {hindrance}")
     for name, state in query.sources.items():
+        if (endless := query.snapshots.endless(name)) is not None:
+            yield Remark(f"the snapshot of a change stream does not end: {endless}", name)
         if (stall := query.snapshots.stall(name)) is not None:
             yield Remark(f"the snapshot of a change stream has stalled: {stall}", name)
         if state.is_restless and query.hybrid.phase(name):

@@ -24,6 +24,9 @@ from headgate_spark.planner.source import SourceState
 QUIET_SECONDS = 30.0
 """For so long after a log has grown last its open end counts as one of a snapshot that goes on."""
 
+ENDLESS_SECONDS = 3600.0
+"""For so long a source may be in a snapshot of which no end was found before somebody is told."""
+
 Over = tuple[str, Optional[str]]
 """A connector whose snapshot is over, and of which topic; `None`: of all of them."""
 
@@ -104,12 +107,15 @@ class _Split:
         return self.found is None or self.position < self.found.begin
 
     @property
-    def is_at_open_end(self) -> bool:
-        """Whether it was read up to the end of a log that ended with a record of a snapshot."""
+    def is_open(self) -> bool:
+        """Whether the log ended with a record of a snapshot when it was searched."""
         found = self.found
-        if found is None or not found.is_open or found.end == found.begin:
-            return False
-        return self.position == found.end and not self.has_more
+        return found is not None and found.is_open and found.begin <= self.position <= found.end > found.begin
+
+    @property
+    def is_at_open_end(self) -> bool:
+        """Whether it was read up to the end of a log that ends with a record of a snapshot."""
+        return self.is_open and not self.is_inside and not self.has_more
 
     def is_over(self, over: frozenset[Over]) -> bool:
         """Tell whether something says that its snapshot is over."""
@@ -128,6 +134,10 @@ class _Source:
     """Where a batch that spans the snapshot ends."""
     stalled: tuple[str, ...] = ()
     """Splits that ended in a snapshot long ago, with nothing that says whether it is over."""
+    open_since: float | None = None
+    """Since when what is read up to the end of a log has been of a snapshot that goes on."""
+    endless: tuple[str, int] | None = None
+    """A split in which that is long ago, and its last record then: what is told of it does not change."""
     latest: dict[str, tuple[int, float]] = field(default_factory=dict)
     """How far the log of a split goes, and since when."""
 
@@ -155,7 +165,18 @@ class Snapshots:
         """Return what keeps a source from telling where its snapshot ends, with the remedy; `None`: nothing does."""
         for split, problem in sorted(self._search.problems(source).items()):
             return f"partition {split}: {problem}" if split else problem
-        return self.stall(source)
+        return self.endless(source) or self.stall(source)
+
+    def endless(self, source: str) -> str | None:
+        """Return which partition has a snapshot without an end, and what to do; `None`: none, or not for long."""
+        if source not in self._sources or (endless := self._sources[source].endless) is None:
+            return None
+        return (
+            f"partition {endless[0]}: for an hour no end of the snapshot was found, up to the record at offset "
+            f"{endless[1]}; the query stays in backlog until one is. See how far the connector is with its snapshot; "
+            "if that is over, its changes are marked as rows of one (source.snapshot): correct that, or take "
+            "backlog.snapshot out"
+        )
 
     def stall(self, source: str) -> str | None:
         """Return which partition ended in a snapshot long ago, and what to do; `None`: none did."""
@@ -191,6 +212,7 @@ class Snapshots:
         if known is None:
             before.waits = before.is_in_phase = False
             before.ends, before.stalled = None, ()
+            before.open_since = before.endless = None
             return False
         over = frozenset().union(*(found.over for found in known.values()))
         return self._judge(before, splits, over, now)
@@ -217,7 +239,20 @@ class Snapshots:
             self._search.search(source, wanted)
 
     @staticmethod
-    def _judge(source: _Source, splits: list[_Split], over: frozenset[Over], now: float) -> bool:
+    def _note_open(source: _Source, splits: list[_Split], now: float) -> None:
+        left = [split for split in splits if split.name not in source.stalled]
+        read = [(split.name, split.position - 1) for split in left if not split.is_inside]
+        if source.endless is not None and source.endless[0] not in {split.name for split in left}:
+            source.endless = None
+        if not left:
+            source.open_since = None
+        elif read and source.open_since is None:
+            source.open_since = now
+        is_long = source.open_since is not None and now - source.open_since >= ENDLESS_SECONDS
+        if read and is_long and source.endless is None:
+            source.endless = min(read)
+
+    def _judge(self, source: _Source, splits: list[_Split], over: frozenset[Over], now: float) -> bool:
         inside = [split for split in splits if split.is_inside]
         open_ends = [split for split in splits if split.is_at_open_end and not split.is_over(over)]
         growing = [split for split in open_ends if now - split.grew_at < QUIET_SECONDS]
@@ -228,6 +263,7 @@ class Snapshots:
         if not source.waits:  # until it is known, it is what it was
             source.is_in_phase = bool(inside or growing)
         source.stalled = tuple(sorted(split.name for split in open_ends if split not in growing))
+        self._note_open(source, [split for split in splits if split.is_open and not split.is_over(over)], now)
         before, source.ends = source.ends, None
         if inside:
             source.ends = {split.name: _end_of(split) for split in splits}
