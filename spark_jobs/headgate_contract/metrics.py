@@ -140,6 +140,10 @@ QUERY_REAL_TIME_REFUSED = _cause(
     "query_real_time_refused",
     "1 while the query stays in micro-batches though real-time mode is asked for; cause is a sentence.",
 )
+QUERY_TRIGGER_PROBLEM = _cause(
+    "query_trigger_problem",
+    "1 while the query is governed at the job's own trigger, and reacts no faster; cause is a sentence.",
+)
 QUERY_INTERVAL = _gauge("query_interval_seconds", "Commit interval in force.")
 QUERY_GRANT = _gauge("query_grant_records", "Records that the last batch was allowed.")
 QUERY_MEMORY_BOUND = _gauge(

@@ -169,6 +169,7 @@ def test_everything_that_is_known_is_shown() -> None:
                 "since": datetime.fromtimestamp(NOW - 720, UTC).isoformat(),
                 "changes": 3,
                 "acknowledged": True,
+                "triggerProblem": "it is governed at its own, every 3600000 ms",
                 "realTime": False,
                 "realTimeRefused": "it needs 9 task slots",
                 "grant": 3_200_000,
@@ -195,6 +196,7 @@ def test_everything_that_is_known_is_shown() -> None:
     assert "  query q: source flights: broker:9092 has not answered yet" in text
     assert "  flights: furthest behind is partition flights/7" in text
     assert "  flights: partition flights/7 ends with a record of a snapshot" in text
+    assert "trigger    it is governed at its own, every 3600000 ms" in text
     assert "real-time  it needs 9 task slots" in text
     assert "future     1,234 batches with records dated further ahead than maxFuture" in text
 

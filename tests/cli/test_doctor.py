@@ -320,6 +320,13 @@ OUTAGE = condition("MetricsAvailable", "False", "QueryTimeout", "no answer withi
         ),
         (
             [],
+            {"queries": [{"name": "q", "triggerProblem": "give it a shorter one", "sources": []}]},
+            "query",
+            "warning",
+            "query q reacts no faster than its own trigger: give it a shorter one",
+        ),
+        (
+            [],
             {"queries": [{"name": "q", "realTimeRefused": "it needs 9 task slots", "sources": []}]},
             "query",
             "warning",

@@ -177,6 +177,10 @@ def test_real_time_mode_is_told_where_a_query_is_live_in_it_and_what_keeps_it_ou
     assert again.getvalue().count("warning: query delays: not in real-time mode: it needs 9 task slots") == 2
 
 
+def test_the_drawing_tells_why_a_query_keeps_its_own_trigger() -> None:
+    assert "it is governed at its own" in drawn(of_query(trigger_problem="it is governed at its own"))
+
+
 def test_the_drawing_tells_what_is_not_known_of_a_snapshot() -> None:
     problem = "partition flights/7 ends with a record of a snapshot"
     assert problem in drawn(of_source(snapshot_problem=problem))

@@ -1,4 +1,4 @@
-"""What a driver says of real-time mode is in the status of the query."""
+"""What a driver says of what it cannot do for a query is in the status of that query."""
 
 from __future__ import annotations
 
@@ -40,6 +40,15 @@ def test_what_is_not_known_of_a_snapshot_is_told() -> None:
     assert [event.message for event in outcome.events if event.reason == "SnapshotUnknown"] == [
         f"query delays, source flights: {cause}"
     ]
+
+
+def test_that_it_keeps_its_own_trigger_is_told() -> None:
+    loop = running()
+    assert delays(loop).trigger_problem is None
+    cause = "Spark 4.4.0 does not let its trigger be shortened (no such field): it is governed at its own"
+    loop.world.metrics.values.append((names.QUERY_TRIGGER_PROBLEM.name, LABELS | {"cause": cause}, 1.0))
+    loop.acknowledged_reconcile()
+    assert delays(loop).trigger_problem == cause
 
 
 def test_why_it_is_not_live_so_is_told() -> None:

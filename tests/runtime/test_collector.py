@@ -159,6 +159,7 @@ def known_of_a_run() -> SimpleNamespace:
         settings=SimpleNamespace(origins=(("flights", "paused", "option"),)),
         started=SimpleNamespace(owner=("ada", "5f0c2f4e")),
         started_at=90.0,
+        trigger_problem="Spark does not let its trigger be shortened",
         memory=SimpleNamespace(spilled_bytes=9),
         state=SimpleNamespace(memory=SimpleNamespace(repeated=1)),
         sources=SimpleNamespace(

@@ -75,6 +75,12 @@ def test_it_is_waited_for_where_the_trigger_cannot_be_shortened(spark: SparkSess
         execution = query._jsq.streamingQuery()
         assert "MultiBatch" in execution.triggerExecutor().toString()
         assert execution.awaitProgressLockCondition().getClass().getSimpleName() == "AllAvailable"
+        [(what, why)] = planner.lacking
+    assert what == "trigger"
+    assert why.startswith(f"Spark {spark.version} does not let its trigger be shortened (")
+    assert why.endswith(
+        "it is governed at its own, every 1000 ms, and reacts no faster; give the query a shorter trigger in the job"
+    )
 
 
 def test_it_returns_though_sources_are_held_that_have_nothing_unread(

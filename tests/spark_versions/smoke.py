@@ -78,8 +78,8 @@ class Planner:
     def refused(self, run_id: str, why: str, *, passes: bool) -> None:
         self.answers = ["all"]
 
-    def unfenced(self, run_id: str, why: str) -> None:
-        pass
+    def lacks(self, run_id: str, what: str, why: str) -> None:
+        raise AssertionError(f"{what}: {why}")
 
     def closed(self, handle: int, failure: str | None) -> None:
         del self.indexes[handle]

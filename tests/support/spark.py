@@ -122,6 +122,7 @@ class ScriptedPlanner:
         self.outages: list[tuple[str, str | None]] = []
         self.thrown_by: list[tuple[str, str]] = []
         self.refusals: list[str] = []
+        self.lacking: list[tuple[str, str]] = []
         """Why queries were not run in real-time mode."""
 
     def begins(self, query: str) -> str:
@@ -157,8 +158,8 @@ class ScriptedPlanner:
     def refused(self, run_id: str, why: str, *, passes: bool) -> None:
         self.refusals.append(why)
 
-    def unfenced(self, run_id: str, why: str) -> None:
-        """Nothing here has a fence."""
+    def lacks(self, run_id: str, what: str, why: str) -> None:
+        self.lacking.append((what, why))
 
     def closed(self, handle: int, failure: str | None) -> None:
         self.closed_handles.append(handle)

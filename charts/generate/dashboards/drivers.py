@@ -208,8 +208,9 @@ BATCHES = Row(
         ),
         Panel(
             "Failed, out of reach, or not as asked for",
-            "Queries that have failed and are not started again, or stay out of real-time mode; sources that cannot "
-            "be asked what they have, or where their snapshot ends. The names of the lines say why, and what to do.",
+            "Queries that have failed and are not started again, keep the job's own trigger, or stay out of "
+            "real-time mode; sources that cannot be asked what they have, or where their snapshot ends. The names of "
+            "the lines say why, and what to do.",
             [
                 Line(
                     f"max by ({QUERY}, cause) (headgate_query_failed{OF_QUERY})", f"{{{{cause}}}} {PER_QUERY}"
@@ -220,6 +221,10 @@ BATCHES = Row(
                 ),
                 Line(
                     f"max by ({QUERY}, cause) (headgate_query_real_time_refused{OF_QUERY})",
+                    f"{{{{cause}}}} {PER_QUERY}",
+                ),
+                Line(
+                    f"max by ({QUERY}, cause) (headgate_query_trigger_problem{OF_QUERY})",
                     f"{{{{cause}}}} {PER_QUERY}",
                 ),
                 Line(

@@ -205,6 +205,10 @@ class QueryStatus(StatusModel):
     acknowledged: bool = False
     """Whether the driver goes by the control document that was published last."""
 
+    trigger_problem: Text | None = None
+    """Why it is governed at the job's own trigger, so that no shorter interval holds, and what to do. Left out where
+    Spark lets that trigger be shortened."""
+
     real_time: bool | None = None
     """Whether its batches run in Spark's real-time mode. Left out where `live.mode` does not ask for it."""
 

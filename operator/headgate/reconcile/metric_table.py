@@ -197,6 +197,7 @@ _ROWS = (
     _row(metrics.QUERY_VOTES, "votes", flag, Column.DRIVERS),
     _row(metrics.QUERY_REAL_TIME, "real_time", flag),
     _row(metrics.QUERY_REAL_TIME_REFUSED, "real_time_refused", sentence),
+    _row(metrics.QUERY_TRIGGER_PROBLEM, "trigger_problem", sentence),
     _row(metrics.QUERY_INTERVAL, "interval_seconds"),
     _row(metrics.QUERY_GRANT, "grant_records"),
     _row(metrics.QUERY_MEMORY_BOUND, "memory_bound_records"),

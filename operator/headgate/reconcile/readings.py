@@ -105,6 +105,8 @@ class QueryMetrics(msgspec.Struct, kw_only=True, gc=False):
     """Whether its batches run in real-time mode; `None`: it is not asked for."""
     real_time_refused: str | None = None
     """Why they do not although it is, with the remedy."""
+    trigger_problem: str | None = None
+    """Why it is governed at the job's own trigger, and reacts no faster, with the remedy."""
     interval_seconds: float | None = None
     grant_records: float | None = None
     memory_bound_records: float | None = None

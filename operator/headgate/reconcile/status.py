@@ -117,6 +117,7 @@ def _query(
         changes=_changes(before, plan, memory, changed=changed and not is_at_rest),
         interval=_interval(verdict, reported, seen),
         acknowledged=in_force == plan.document.generation and not reported.unplanned,
+        trigger_problem=reported.trigger_problem,
         real_time=reported.real_time,
         real_time_refused=reported.real_time_refused,
         grant=_count(reported.grant_records),

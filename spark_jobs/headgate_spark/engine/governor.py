@@ -181,11 +181,13 @@ class Governor:
             with run.lock:
                 run.real_time_refused(why, passes=passes)
 
-    def unfenced(self, run_id: str, why: str) -> None:
-        """The fence on a query's checkpoint is not what it should be, for this reason; the JVM has logged it."""
+    def lacks(self, run_id: str, what: str, why: str) -> None:
+        """A query lacks a `fence` that is whole, or a short `trigger`, for this reason; the JVM has logged it."""
         run = self.table.run(run_id)
-        if run is not None:
+        if run is not None and what == "fence":
             run.state.unfenced = why
+        elif run is not None:
+            run.trigger_problem = why
 
     def closed(self, handle: int, failure: str | None) -> None:
         """A stream was closed; with its last one the run has ended. `failure` says what the query has failed of."""

@@ -88,7 +88,7 @@ def verbs(planner: Governor) -> dict[str, Verb]:
         "outage": lambda handle, failure: planner.outage(int(handle), failure),
         "thrown": lambda handle, failure: planner.thrown(int(handle), failure),
         "refused": lambda run_id, why, lasts: planner.refused(run_id, why, passes=lasts == "passes"),
-        "unfenced": planner.unfenced,
+        "lacks": planner.lacks,
         "closed": lambda handle, failure: planner.closed(int(handle), failure),
         "noticed": planner.noticed,
         "ended": planner.ended,

@@ -77,6 +77,8 @@ class QueryRun:
         """Made at the first planning, and anew when a stream has come that it does not know."""
         self.control_is_unread = False
         """Whether there is a control document that cannot be read, and none is in force."""
+        self.trigger_problem: str | None = None
+        """Why it keeps the job's own trigger, with the remedy; `None`: it does not, as far as is known."""
         self.is_cut = False
         """It would have ended by itself, and is stopped before: it fails, or the job would take it for complete."""
         self._services = services

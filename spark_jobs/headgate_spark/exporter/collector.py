@@ -111,6 +111,7 @@ class DriverCollector(Collector):
             repeated, spilled = run.state.memory.repeated, run.memory.spilled_bytes
             out_of_reach = run.sources.out_of_reach
             margins = run.retention_margins()
+            trigger_problem = run.trigger_problem
             settings = run.settings.origins
         query = (run.name,)
         yield m.QUERY_ACTIVE, query, 1.0
@@ -121,6 +122,7 @@ class DriverCollector(Collector):
         yield m.QUERY_BATCHES_REPEATED, query, float(repeated)
         yield m.QUERY_SPILLED, query, float(spilled)
         yield m.QUERY_FUTURE_BATCHES, query, future
+        yield _cause(m.QUERY_TRIGGER_PROBLEM, trigger_problem, run.name)
         for labels in out_of_reach.items():
             yield m.SOURCE_OUT_OF_REACH, (run.name, *labels), 1.0
         for of_setting in settings:
@@ -153,6 +155,11 @@ class DriverCollector(Collector):
                 yield m.SOURCE_WATERMARK_HELD_BY_PARTITION, (*labels, source.unread_partition), 1.0
 
 
+def _cause(metric: m.Metric, why: str | None, *labels: str) -> Sample:
+    """Return what tells why something is wrong; without a value where nothing is."""
+    return metric, (*labels, why or ""), None if why is None else 1.0
+
+
 def _of_locked(run: QueryRun) -> Iterator[Sample]:
     """Yield what is known of a run that has been planning since it began."""
     yield m.QUERY_ACTIVE, (run.name,), 1.0
@@ -165,8 +172,7 @@ def _of_query(snapshot: QuerySnapshot) -> Iterator[Sample]:
     if snapshot.votes:
         yield m.QUERY_VOTES, query, 1.0
     yield m.QUERY_REAL_TIME, query, None if snapshot.real_time is None else float(snapshot.real_time)
-    if snapshot.real_time_refused is not None:
-        yield m.QUERY_REAL_TIME_REFUSED, (snapshot.name, snapshot.real_time_refused), 1.0
+    yield _cause(m.QUERY_REAL_TIME_REFUSED, snapshot.real_time_refused, snapshot.name)
     yield m.QUERY_INTERVAL, query, snapshot.interval_seconds
     yield m.QUERY_GRANT, query, snapshot.grant_records
     yield m.QUERY_MEMORY_BOUND, query, snapshot.memory_bound_records
@@ -184,8 +190,7 @@ def _of_source(query: str, source: SourceSnapshot) -> Iterator[Sample]:
     yield m.SOURCE_PHASE, labels, float(source.phase)
     for voter in source.backlog_votes:
         yield m.SOURCE_BACKLOG_VOTE, (*labels, voter.value), 1.0
-    if source.snapshot_problem is not None:
-        yield m.SOURCE_SNAPSHOT_PROBLEM, (*labels, source.snapshot_problem), 1.0
+    yield _cause(m.SOURCE_SNAPSHOT_PROBLEM, source.snapshot_problem, *labels)
     yield m.SOURCE_PAUSED, labels, float(source.paused)
     yield m.SOURCE_FINISHED, labels, float(source.finished)
     yield m.SOURCE_IDLE, labels, source.idle_seconds

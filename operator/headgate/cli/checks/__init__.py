@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 
 class Level(StrEnum):
@@ -42,10 +42,22 @@ class Finding:
     """What to do; empty where nothing is to be done."""
 
 
-def unmet(query: str, real_time_refused: str | None, snapshots: Mapping[str, str | None]) -> Iterator[str]:
+class Told(Protocol):
+    """What a driver, or a status, says of a query."""
+
+    @property
+    def trigger_problem(self) -> str | None: ...
+
+    @property
+    def real_time_refused(self) -> str | None: ...
+
+
+def unmet(query: str, told: Told, snapshots: Mapping[str, str | None]) -> Iterator[str]:
     """Yield what a query is declared to do and does not. `snapshots` is by source what it cannot tell of its own."""
-    if real_time_refused is not None:
-        yield f"query {query} stays in micro-batches though live.mode is RealTime: {real_time_refused}"
+    if told.trigger_problem is not None:
+        yield f"query {query} reacts no faster than its own trigger: {told.trigger_problem}"
+    if told.real_time_refused is not None:
+        yield f"query {query} stays in micro-batches though live.mode is RealTime: {told.real_time_refused}"
     for source, problem in snapshots.items():
         if problem is not None:
             yield f"source {source} of query {query} does not tell where its snapshot ends: {problem}"

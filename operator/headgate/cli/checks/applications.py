@@ -106,7 +106,7 @@ def _life(application: ClusterApplication) -> Iterator[Finding]:
             says = f"query {query.name} has failed: {query.failure}"
             yield _found("query", application, Level.PROBLEM, says, RUNBOOK)
         snapshots = {source.name: source.snapshot_problem for source in query.sources}
-        for says in unmet(query.name, query.real_time_refused, snapshots):
+        for says in unmet(query.name, query, snapshots):
             yield _found("query", application, Level.WARNING, says, RUNBOOK)
 
 

@@ -45,7 +45,7 @@ def check_run(folder: Path) -> Iterator[Finding]:
     yield from _sources(of, found.driver)
     for name, query in found.driver.queries.items():
         snapshots = {source: told.snapshot_problem for source, told in query.sources.items()}
-        for says in unmet(name, query.real_time_refused, snapshots):
+        for says in unmet(name, query, snapshots):
             yield Finding("query", of, Level.WARNING, says, RUNBOOK)
 
 

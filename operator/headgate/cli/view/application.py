@@ -164,6 +164,8 @@ def _settings(query: QueryStatus) -> Iterator[tuple[str, Cell]]:
         "behind",
         f"lag {duration(lag)}, {amount(query.pending_records)} records pending, eta {query.eta or UNKNOWN}",
     )
+    if query.trigger_problem is not None:
+        yield "trigger", Text(query.trigger_problem, style="yellow")
     if query.real_time_refused is not None:
         yield "real-time", Text(query.real_time_refused, style="yellow")
     if query.watermark_held_by:

@@ -71,6 +71,7 @@ def _query(status: QueryStatus, reported: QueryMetrics, outcome: Outcome) -> dic
         reason=status.reason,
         since=None if status.since is None else status.since.timestamp(),
         inForce=reported.backlog,
+        triggerProblem=status.trigger_problem,
         realTime=status.real_time,
         realTimeRefused=status.real_time_refused,
         intervalSeconds=in_seconds(status.interval),

@@ -198,6 +198,8 @@ def _remarks(query: QueryStatus) -> Iterator[Text]:
             yield Text(source.out_of_reach, style="red")
         if source.snapshot_problem is not None:
             yield Text(source.snapshot_problem, style="yellow")
+    if query.trigger_problem is not None:
+        yield Text(query.trigger_problem, style="yellow")
     if query.real_time_refused is not None:
         yield Text(f"not in real-time mode: {query.real_time_refused}", style="yellow")
     if query.watermark_held_by is not None:

@@ -5,6 +5,7 @@ import java.lang.reflect.Method;
 import java.util.Arrays;
 import org.apache.logging.log4j.Level;
 import org.apache.logging.log4j.core.config.Configurator;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger;
 import org.apache.spark.sql.streaming.StreamingQuery;
 import org.slf4j.Logger;
@@ -26,6 +27,7 @@ final class OwnTrigger {
   private final StreamingQuery query;
   private final RealTime realTime;
   private boolean asked;
+  private String problem;
   private long ownMillis; // the job's own interval, where its trigger was shortened
   private long nextMillis;
   private long decidedIn = -1;
@@ -52,8 +54,15 @@ final class OwnTrigger {
       ownMillis = isLong ? own.intervalMs() : 0;
     } catch (ReflectiveOperationException | RuntimeException e) {
       LOG.warn("Headgate cannot shorten the trigger of {}; it is governed at its own, and reacts no faster", Thread.currentThread().getName(), e);
+      problem = "Spark " + SparkContext.getOrCreate().version() + " does not let its trigger be shortened (" + e + "): it is governed at its own, every "
+          + own.intervalMs() + " ms, and reacts no faster; give the query a shorter trigger in the job";
     }
     return true;
+  }
+
+  /** Why the job's own trigger has stayed, with the remedy; null: it has not. */
+  String problem() {
+    return problem;
   }
 
   /**

@@ -143,9 +143,12 @@ final class Planner {
     ask("refused", runId, refusal.why(), refusal.passes() ? "passes" : "lasts");
   }
 
-  /** The fence on the query's checkpoint is not what it should be. A sentence with the remedy. */
-  void unfenced(String runId, String why) throws Failed, InterruptedException {
-    ask("unfenced", runId, why);
+  /**
+   * The query lacks something, for a reason, a sentence with the remedy: {@code fence}, the one on its checkpoint is not what it
+   * should be; {@code trigger}, it is asked no more often than the job's own says.
+   */
+  void lacks(String runId, String what, String why) throws Failed, InterruptedException {
+    ask("lacks", runId, what, why);
   }
 
   /**

@@ -1,6 +1,7 @@
 package dev.headgate.spark;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -51,7 +52,7 @@ final class RunningQuery {
   final CheckpointFiles files;
   private boolean fenceIsKnown;
   private volatile Fence fence;
-  private String toldProblem;
+  private final Map<String, String> toldProblems = new HashMap<>();
   private volatile boolean leftAlone;
 
   private RunningQuery(StreamingQuery query, Map<String, String> options) {
@@ -124,7 +125,7 @@ final class RunningQuery {
       forbearance = Forbearance.parse(planner.begins(describe()));
       begunBy = planner;
       told = null;
-      toldProblem = null;
+      toldProblems.clear();
     }
   }
 
@@ -214,22 +215,26 @@ final class RunningQuery {
     LOG.warn("{} The query goes on as it would without Headgate, at its own trigger ({})", why, OnFailure.PROPERTY);
   }
 
-  /** Tells the planner of what has happened since it was last told: what Spark has reported, and that real-time mode was refused. */
+  /** Tells the planner of what has happened since it was last told: what Spark has reported, and what could not be done to the query. */
   void progressed(Planner planner) throws Planner.Failed, InterruptedException {
     RealTime.Refusal refusal = realTime.refusal();
     if (refusal != null) {
       planner.refused(runId(), refusal); // may fail, and is told again then
       realTime.refusalIsTold();
     }
-    String problem = fence == null ? null : fence.problem();
-    if (problem != null && !problem.equals(toldProblem)) {
-      planner.unfenced(runId(), problem);
-      toldProblem = problem;
-    }
+    tell(planner, "fence", fence == null ? null : fence.problem());
+    tell(planner, "trigger", trigger.problem());
     StreamingQueryProgress last = query.lastProgress();
     if (last != null && last != told) {
       planner.progressed(runId(), Progress.of(last, new Execution(query).session()));
       told = last;
+    }
+  }
+
+  private void tell(Planner planner, String what, String problem) throws Planner.Failed, InterruptedException {
+    if (problem != null && !problem.equals(toldProblems.get(what))) {
+      planner.lacks(runId(), what, problem);
+      toldProblems.put(what, problem);
     }
   }
 
