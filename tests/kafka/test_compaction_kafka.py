@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate_contract import (
@@ -22,7 +21,7 @@ from headgate_contract import (
 from headgate_contract.held import HeldBy
 from support.governed import NAME, Driver, driver_in
 from support.kafka import Broker
-from support.kafka_records import Record, offsets_in, send
+from support.kafka_records import ALONE, SOON, Record, offsets_in, send
 from support.spark import planned_offsets, wait_until
 
 pytestmark = pytest.mark.spark
@@ -31,9 +30,6 @@ START_MS = 1_700_000_000_000
 DRIFT = 20
 """Seconds; records are one second apart."""
 KEYS = 10
-SOON = {"segment_ms": "100", "min_cleanable_dirty_ratio": "0.01", "max_compaction_lag_ms": "100"}
-ALONE = {"linger.ms": 0, "batch.num.messages": 1}
-"""Each record begins a segment, and only the last segment is safe from compaction."""
 
 
 @pytest.fixture
@@ -51,13 +47,6 @@ def append(kafka: Broker, topic: str, begin: int, end: int) -> None:
         Record(0, event_time(n), b'{"at": %d}' % event_time(n), b"%d" % (n % KEYS)) for n in range(begin, end)
     )
     send(kafka.bootstrap, topic, records, **ALONE)
-
-
-def compact(kafka: Broker, topic: str) -> None:
-    policy = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
-    changes = [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[policy])]
-    for done in kafka.admin.incremental_alter_configs(changes).values():
-        done.result(60)
 
 
 def await_compaction(kafka: Broker, topic: str) -> None:
@@ -138,7 +127,7 @@ def test_compaction_loses_nothing_holds_nobody_for_ever_and_lets_nobody_past_the
     try:
         held = 100 + DRIFT
         wait_until(lambda: sink.of(compacted) == list(range(held)), "what lies within the drift")
-        compact(kafka, compacted)
+        kafka.compact(compacted)
         await_compaction(kafka, compacted)
         append(kafka, ordinary, 100, 200)
         wait_until(lambda: sink.of(ordinary) == list(range(200)), "the ordinary topic, beside the holes")

@@ -12,10 +12,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate_contract import BatchControl, QueryControl, SourceControl
+from headgate_contract.held import HeldBy
 from support.debezium import CONNECTORS, plain, with_schema
 from support.governed import NAME, Driver, driver_in
 from support.kafka import Broker
-from support.kafka_records import Record, send, transaction
+from support.kafka_records import ALONE, SOON, Record, offsets_in, send, transaction
 from support.spark import wait_until
 
 pytestmark = pytest.mark.spark
@@ -36,10 +37,14 @@ class Sink:
 
     by_id: dict[int, dict[str, Counter[int]]] = field(default_factory=dict)
     """A batch that a stop has met runs again, and counts once."""
+    offsets: dict[int, list[int]] = field(default_factory=dict)
+    """Of the records of each batch."""
 
     def take(self, frame: DataFrame, batch: int) -> None:
         kinds = {"rows": Counter[int](), "changes": Counter[int]()}
-        for row in frame.select("partition", "value").collect():
+        self.offsets[batch] = []
+        for row in frame.select("partition", "offset", "value").collect():
+            self.offsets[batch].append(row.offset)
             envelope = {} if row.value is None else json.loads(row.value)
             source = envelope.get("payload", envelope).get("source", {})
             kinds["rows" if source.get("snapshot", "false") not in (None, "false") else "changes"][
@@ -72,12 +77,12 @@ def fill(kafka: Broker, topic: str, connector: str) -> None:
         send(kafka.bootstrap, topic, (Record(partition, 1_700_000_000_000, each, b"key") for each in values))
 
 
-def control(topic: str, most: int = 10**6) -> QueryControl:
+def control(topic: str, most: int = 10**6, *, paused: bool = False) -> QueryControl:
     return QueryControl(
         interval_seconds=0.5,
         interval_during_backlog_seconds=0,
         batch=BatchControl(max_records=most),
-        sources={topic: SourceControl(snapshot="Debezium")},
+        sources={topic: SourceControl(snapshot="Debezium", paused=paused)},
     )
 
 
@@ -119,3 +124,59 @@ def test_a_run_that_is_stopped_in_its_midst_goes_on_to_the_same_end(
             query.stop()
     assert sink.that_mix == []
     assert sum(batch["rows"].total() for batch in sink.batches) == sum(ROWS.values())
+
+
+TABLE = 100
+"""Rows; all but each tenth of them change behind the snapshot, and go when the topic is compacted."""
+
+
+def test_a_topic_that_is_compacted_in_mid_snapshot_is_read_to_the_same_end(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    """Found before there were holes, and searched anew among them by a run that goes on."""
+    topic, sink = kafka.topic(**SOON), Sink()
+    changed = [n for n in range(TABLE) if n % 10]
+    written = [(n, "true") for n in range(TABLE)] + [(n, "false") for n in changed]
+    records = (
+        Record(0, 1_700_000_000_000 + 1000 * at, plain(CONNECTORS["mysql"](flag, n)), b"%d" % n)
+        for at, (n, flag) in enumerate(written)
+    )
+    send(kafka.bootstrap, topic, records, **ALONE)
+    frame = spark.readStream.format("kafka").options(**kafka.options(topic)).load()
+    writer = frame.writeStream.queryName(NAME).option("checkpointLocation", str(tmp_path))
+
+    driver.control(control(topic, most=5))
+    query = driver.start(writer.foreachBatch(sink.take))
+    try:
+        wait_until(lambda: sink.count >= 10, "the first rows")
+        driver.control(control(topic, most=5, paused=True))
+        wait_until(lambda: driver.source(topic).held_by is HeldBy.PAUSED, "the pause")
+        assert sink.count < TABLE / 2
+        kafka.compact(topic)
+        wait_until(
+            lambda: len(offsets_in(kafka.bootstrap, topic)) <= TABLE + 2, "the rows that changed are gone"
+        )
+        before = sink.count
+        driver.control(control(topic, most=2))
+        wait_until(lambda: sink.count > before, "a row behind the first holes")
+        assert driver.source(topic).phase
+    finally:
+        query.stop()
+    read = [offset for offsets in sink.offsets.values() for offset in offsets]
+    assert max(read) < TABLE - 1, "it was stopped in mid-snapshot"
+
+    driver.control(control(topic, most=50))
+    query = driver.start(writer.foreachBatch(sink.take))
+    left = offsets_in(kafka.bootstrap, topic)
+    try:
+        wait_until(lambda: any(left[-1] in each for each in list(sink.offsets.values())), "the last change")
+        wait_until(lambda: not driver.source(topic).phase, "the end of the phase")
+        assert driver.source(topic).snapshot_problem is None
+        assert query.exception() is None
+    finally:
+        query.stop()
+    came = [offset for batch in sink.offsets.values() for offset in batch]
+    assert len(came) == len(set(came))
+    assert set(left) <= set(came)
+    assert sink.that_mix == []
+    assert sum(batch["changes"].total() for batch in sink.batches) == len(changed)

@@ -21,7 +21,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from support.maven import JarsMissingError, jars
 from support.requirements import missing
@@ -159,6 +168,12 @@ class Broker:
         """Lose the records before an offset of each partition, as retention does."""
         ends = [TopicPartition(topic, partition, offset) for partition, offset in before.items()]
         self._done(self.admin.delete_records(ends))
+
+    def compact(self, topic: str) -> None:
+        """Have a topic compacted from now on."""
+        policy = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
+        changes = [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[policy])]
+        self._done(self.admin.incremental_alter_configs(changes))
 
     def earliest(self, topic: str) -> dict[int, int]:
         """Return the first offset of each partition that has a leader."""

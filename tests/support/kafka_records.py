@@ -29,6 +29,10 @@ PRODUCER = {
     "queue.buffering.max.kbytes": 1_000_000,
     "acks": 1,
 }
+SOON = {"segment_ms": "100", "min_cleanable_dirty_ratio": "0.01", "max_compaction_lag_ms": "100"}
+"""Of a topic that is compacted at once, when it is told to (`Broker.compact`)."""
+ALONE = {"linger.ms": 0, "batch.num.messages": 1}
+"""Each record begins a segment, if it is later than the one before: only the last segment is safe from compaction."""
 
 
 class Record(NamedTuple):
