@@ -12,13 +12,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from headgate_contract import LiveControl, QueryControl, ReentryControl
 from support.driver import driver
-from support.kafka import Broker, client_settings
+from support.kafka import Broker
 from support.kafka_connector import connector_jars
-from support.kafka_records import Record, send
+from support.kafka_records import Record, last_counts, send
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.spark
@@ -33,16 +32,6 @@ def control(*, backlog: bool) -> QueryControl:
         live=LiveControl(real_time=True, batch_seconds=5),
         reentry=ReentryControl(dwell_seconds=0),
     )
-
-
-def last_counts(kafka: Broker, topic: str) -> dict[int, int]:
-    consumer = Consumer(client_settings(kafka.bootstrap, **{"group.id": topic}))
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    values: list[str] = []
-    while len(values) < kafka.latest(topic)[0]:
-        values += [(m.value() or b"").decode() for m in consumer.consume(1000, 0.2) if m.error() is None]
-    consumer.close()
-    return {int(key): int(count) for key, _, count in (value.partition("=") for value in values)}
 
 
 def test_kills_around_the_switch_lose_nothing_and_a_stop_waits_for_the_end_of_a_batch(

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from support.kafka import client_settings
+from support.kafka import Broker, client_settings
 
 FLUSH_SECONDS = 120.0
 POLL_EVERY = 5_000
@@ -132,3 +132,14 @@ def _hand_over(producer: Producer, topic: str, records: Iterable[Record]) -> Non
                 producer.poll(0.05)
         if number % POLL_EVERY == 0:
             producer.poll(0)
+
+
+def last_counts(kafka: Broker, topic: str) -> dict[int, int]:
+    """Return the last count of each key that a query has written into a topic, as `<key>=<count>`."""
+    consumer = Consumer(client_settings(kafka.bootstrap, **{"group.id": topic}))
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    values: list[str] = []
+    while len(values) < kafka.latest(topic)[0]:
+        values += [(m.value() or b"").decode() for m in consumer.consume(1000, 0.2) if m.error() is None]
+    consumer.close()
+    return {int(key): int(count) for key, _, count in (value.partition("=") for value in values)}

@@ -152,9 +152,9 @@ class Kind(ABC):
         """Whether a program of it has ended with an error."""
         return any(process.poll() not in (None, 0) for process in self._processes)
 
-    def await_end(self) -> int:
-        """Return the exit code of its first program, once it has ended."""
-        return self._processes[0].wait(END_SECONDS)
+    def await_end(self, number: int = 0) -> int:
+        """Return the exit code of one of its programs, the first one, once it has ended."""
+        return self._processes[number].wait(END_SECONDS)
 
     def __enter__(self) -> Self:
         """Whatever is left of it when the block ends is ended."""
@@ -227,7 +227,7 @@ class Scala(Kind):
     def begin(self, queries: Sequence[Query], conf: Mapping[str, str]) -> None:
         """Start it."""
         submit = SPARK / "bin" / "spark-submit"
-        self.popen(submit, "--class", "ScalaJob", scala_jar(), self.queries_file, self.broker, conf=conf)
+        self.popen(submit, "--class", "JobInScala", scala_jar(), self.queries_file, self.broker, conf=conf)
 
 
 class Classic(Kind):
@@ -260,8 +260,12 @@ class Connect(Kind):
         """Start a client that starts queries."""
         part = self.folder / f"queries-of-{user}.tsv"
         part.write_text("".join(query.line + "\n" for query in queries))
+        self.connected(user, JOBS / "job.py", part, self.broker)
+
+    def connected(self, user: str, script: Path, *arguments: Any) -> None:
+        """Start a script that finds the server."""
         remote = {"SPARK_REMOTE": f"sc://127.0.0.1:{self._port}/;user_id={user}"}
-        self.popen(sys.executable, JOBS / "job.py", part, self.broker, environment=remote)
+        self.popen(sys.executable, script, *arguments, environment=remote)
 
     def end_clients(self) -> None:
         """End all clients, as somebody who closes a lid does."""
@@ -451,19 +455,19 @@ def _classes() -> Path:
 
 @functools.cache
 def java_jar() -> Path:
-    """The Java job's jar."""
+    """The jar of all jobs in Java."""
     classes, jar = _classes() / "java", _classes() / "job.jar"
-    _run("javac", "-cp", f"{SPARK}/jars/*", "-d", classes, JOBS / "Job.java")
+    _run("javac", "-cp", f"{SPARK}/jars/*", "-d", classes, *JOBS.glob("*.java"))
     _run("jar", "--create", "--file", jar, "-C", classes, ".")
     return jar
 
 
 @functools.cache
 def scala_jar() -> Path:
-    """The Scala job's jar, made by the compiler that Spark carries."""
+    """The jar of all jobs in Scala, made by the compiler that Spark carries."""
     jar = _classes() / "scala-job.jar"
     compiler = ("java", "-cp", f"{SPARK}/jars/*", "scala.tools.nsc.Main", "-usejavacp")
-    _run(*compiler, "-d", jar, JOBS / "ScalaJob.scala")
+    _run(*compiler, "-d", jar, *JOBS.glob("*InScala.scala"))
     return jar
 
 

@@ -2,7 +2,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.streaming.Trigger
 
 /** A plain job in Scala: one query per line of a table, each of one topic or a union of several, into files. */
-object ScalaJob {
+object JobInScala {
   def main(arguments: Array[String]): Unit = {
     val spark = SparkSession.builder().getOrCreate()
     for (line <- scala.io.Source.fromFile(arguments(0)).getLines()) {
