@@ -18,6 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headgate_contract import newer
+from support.parsing import parsed
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "spark_jobs"
@@ -38,7 +39,7 @@ def sources() -> list[str]:
 
 def evaluated_unions(text: str) -> list[str]:
     """The unions of types that are no annotations: Python 3.9 fails there, and Vermin does not see them."""
-    tree = ast.parse(text)
+    tree = parsed(text)
     annotations = [
         part
         for node in ast.walk(tree)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from support.parsing import parsed
+
 ROOT = Path(__file__).parents[2]
 MOST_METHODS, MOST_LINES = 25, 350
 PACKAGES = ("operator/headgate", "spark_jobs/headgate_contract", "spark_jobs/headgate_spark")
@@ -21,7 +23,7 @@ def test_no_class_has_more_than_25_methods(package: str) -> None:
     classes = {
         f"{path.relative_to(ROOT)}: {each.name}": methods(each)
         for path in (ROOT / package).rglob("*.py")
-        for each in ast.walk(ast.parse(path.read_text()))
+        for each in ast.walk(parsed(path.read_text()))
         if isinstance(each, ast.ClassDef)
     }
     assert len(classes) > 10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from headgate.api.load import load_text
 from headgate.cli.app import app
 from headgate_contract.metrics import ALL
 from headgate_spark.engine.settings import OfJob, SettingsError
+from support.parsing import parsed
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 OURS = re.compile(r"^(?: {4})?(?:kubectl )?headgate ([a-z][\w-]*)(.*)$")
@@ -82,7 +82,7 @@ def test_a_part_with_a_name_that_is_no_field_is_found() -> None:
 
 @pytest.mark.parametrize("text", blocks("python"))
 def test_python_can_be_compiled(text: str) -> None:
-    ast.parse(text)
+    parsed(text)
 
 
 @pytest.mark.parametrize("text", blocks("json"))

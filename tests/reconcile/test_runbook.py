@@ -28,6 +28,7 @@ from headgate.reconcile.ports import OutageReason
 from headgate_contract import RefusalReason
 from headgate_contract.exit_codes import ExitCode
 from headgate_contract.held import HeldBy
+from support.parsing import parsed
 
 PACKAGE = Path(inspect.getfile(conditions)).parents[1]
 RUNBOOK = Path(__file__).parents[2] / "docs" / "runbook.md"
@@ -64,7 +65,7 @@ def given_reasons() -> set[str]:
         module = ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts)
         given = [
             word.value
-            for call in ast.walk(ast.parse(file.read_text()))
+            for call in ast.walk(parsed(file.read_text()))
             if isinstance(call, ast.Call)
             for word in call.keywords
             if word.arg == "reason"

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from support.parsing import parsed
+
 ROOT = Path(__file__).parents[2]
 FILES = [
     file
@@ -51,7 +53,7 @@ def text_of(file: Path) -> str:
 
 @cache
 def tree(file: Path) -> ast.Module:
-    return ast.parse(text_of(file))
+    return parsed(text_of(file))
 
 
 def _called(func: ast.expr) -> Iterator[str]:
