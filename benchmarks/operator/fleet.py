@@ -16,12 +16,10 @@ import asyncio
 import json
 import os
 import random
-import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import aiohttp
@@ -33,6 +31,8 @@ from headgate.adapters.kubernetes.names import CONTROL, DRIVER_SELECTOR
 from headgate.adapters.kubernetes.times import rfc3339
 from headgate.api.labels import APPLICATION
 from headgate.key import key_of
+from support.http_server import LOOPBACK, Handler, HttpServer
+from support.prometheus import PAGE
 
 GROUP = 25
 """Drivers behind one target."""
@@ -229,20 +229,11 @@ async def _pods(cluster: Cluster) -> AsyncIterator[Manifest]:
 def serve(fleet: Fleet, port: int) -> None:
     """Serve group N at `/N`, in a thread."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Scraped(Handler):
         def do_GET(self) -> None:
-            body = fleet.page(int(self.path.strip("/")))
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.say(fleet.page(int(self.path.strip("/"))), headers=PAGE)
 
-        def log_message(self, *said: object) -> None:
-            """Scrapes are not worth a line each."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    HttpServer((LOOPBACK, port), Scraped).start()
 
 
 async def play(fleet: Fleet) -> None:

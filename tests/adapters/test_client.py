@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
@@ -18,6 +16,7 @@ from headgate.adapters.kubernetes.manifests import Owner
 from headgate.errors import ApiUnavailable
 from headgate.key import Key
 from headgate.reconcile.ports import Event
+from support.http_server import Handler, serving
 
 KEY = Key("team", "flights")
 Ask = Callable[[Cluster], Awaitable[Any]]
@@ -48,29 +47,17 @@ class Proxy:
 def proxy() -> Iterator[Proxy]:
     proxy = Proxy()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answering(Handler):
         def answer(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
             proxy.asked.append(f"{self.command} {self.path}")
-            self.send_response(proxy.status)
-            for name, text in {**proxy.headers, "Content-Length": str(len(proxy.body))}.items():
-                self.send_header(name, text)
-            self.end_headers()
-            self.wfile.write(proxy.body)
+            self.say(proxy.body, proxy.status, proxy.headers)
 
-        do_GET = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815
+        do_GET = do_POST = do_PATCH = do_DELETE = answer
 
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    proxy.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield proxy
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Answering) as server:
+        proxy.port = server.server_port
+        yield proxy
 
 
 ASKED: dict[str, Ask] = {

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from types import SimpleNamespace
 from typing import cast
 
@@ -15,6 +13,7 @@ from headgate.adapters.address import Address
 from headgate.cli.local.session import SettingsOfTheJob
 from headgate.cli.view import Moment
 from support.command_line import Headgate
+from support.http_server import Handler, serving
 
 ROOT = Path(__file__).parents[2]
 FLIGHTS = ROOT / "examples" / "flights.yaml"
@@ -29,7 +28,7 @@ headgate_setting_info{query="delays",source="flights",setting="alignment.group",
 def driver() -> Iterator[str]:
     """The address of a driver's metrics."""
 
-    class Page(BaseHTTPRequestHandler):
+    class Page(Handler):
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
@@ -38,13 +37,8 @@ def driver() -> Iterator[str]:
             )
             self.wfile.write(page.encode() * (9000 if self.path == "/large" else 1))
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+    with serving(Page) as server:
         yield f"http://127.0.0.1:{server.server_port}/metrics"
-        server.shutdown()
 
 
 def words(text: str) -> str:

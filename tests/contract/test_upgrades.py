@@ -8,9 +8,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -23,6 +21,7 @@ from headgate_contract.metrics import ALL, RENAMED
 from headgate_contract.receiving import read, write
 from support.contract_versions import CRD, DOCUMENT, PACKAGE, PAGE, ask, left, metrics_of, structure, versions
 from support.crd_compatibility import breaks
+from support.http_server import Handler, serving
 from support.operating import KEY
 
 VERSIONS = pytest.mark.parametrize("kept", versions(), ids=lambda folder: folder.name)
@@ -100,20 +99,12 @@ def before(name: str) -> str:
 def test_todays_operator_reads_the_page_of_a_driver_of_that_version(kept: Path) -> None:
     page = (kept / PAGE).read_bytes()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Driver(Handler):
         def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(page)))
-            self.end_headers()
-            self.wfile.write(page)
+            self.say(page)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever).start()
+    with serving(Driver) as server:
         found = scrape(Address("127.0.0.1", server.server_port), 5.0, 60.0)
-        server.shutdown()
 
     assert isinstance(found, Page), found
     assert found.driver.control_generation == 1

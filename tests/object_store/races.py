@@ -8,23 +8,22 @@ then both go on at once. What becomes of it is judged as in the races on a store
 from __future__ import annotations
 
 import re
-import sys
 import threading
 import time
 import urllib.parse
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPResponse
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from benchmarks.fence_races import Raced, raced
 from support.fence_races import CHECKPOINT, FIRST, JOURNAL, PAUSES, SECOND, Race
+from support.http_server import Handler, serving
 
 ENTRY = re.compile(r"/bucket(?P<folder>/.+)/ck/(?P<log>offsets|commits)/(?P<batch>\d+)")
 STANDS_SECONDS, QUIET_SECONDS = 0.0005, 60.0
@@ -110,32 +109,20 @@ class Doors:
             time.sleep(STANDS_SECONDS)
 
 
-class Server(ThreadingHTTPServer):
-    """One that says nothing of a driver that has gone while it was read from."""
-
-    def handle_error(self, *about: object) -> None:
-        """Print what went wrong, unless the driver has gone."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(*about)
-
-
 @contextmanager
 def doors(port: int, environment: Mapping[str, str], s3a: Mapping[str, str]) -> Iterator[Doors]:
     """Open a door for each of the two drivers to the server at a port."""
     made = Doors(port, environment, s3a)
     with ExitStack() as opened:
         for name in (FIRST, SECOND):
-            server = opened.enter_context(Server(("127.0.0.1", 0), door(made, name)))
-            made.ports[name] = server.server_port
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            opened.callback(server.shutdown)
+            made.ports[name] = opened.enter_context(serving(door(made, name))).server_port
         yield made
 
 
-def door(doors: Doors, name: str) -> type[BaseHTTPRequestHandler]:
+def door(doors: Doors, name: str) -> type[Handler]:
     """Return what hands on the requests of a driver, and tells which entries it has written."""
 
-    class Door(BaseHTTPRequestHandler):
+    class Door(Handler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -148,10 +135,9 @@ def door(doors: Doors, name: str) -> type[BaseHTTPRequestHandler]:
                 content = answer.read()
                 if entry and answer.status == HTTPStatus.OK:
                     wrote(name, entry)
-            with suppress(ConnectionError):  # a driver that is stopped waits for no answer
-                self._answer(answer, content)
+            self._answer(answer, content)
 
-        do_HEAD = do_PUT = do_POST = do_DELETE = do_GET  # noqa: N815 -- as it is called
+        do_HEAD = do_PUT = do_POST = do_DELETE = do_GET
 
         def _answer(self, answer: HTTPResponse, content: bytes) -> None:
             self.send_response_only(answer.status)
@@ -162,9 +148,6 @@ def door(doors: Doors, name: str) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Length", str(length))
             self.end_headers()
             self.wfile.write(content)
-
-        def log_message(self, *said: object) -> None:
-            """Of each entry it is noted who has written it."""
 
     return Door
 

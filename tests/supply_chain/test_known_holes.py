@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
+import socket
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
 
 from locks import known
 from locks.known import NotAskedError, asked, told
+from support.http_server import Handler, serving
 
 LIBRARIES = [("kopf", "1.45.2"), ("urllib3", "1.0")]
 NO_HOLES: dict[str, Any] = {"results": [{}, {}]}
@@ -25,28 +25,19 @@ def database() -> Iterator[Database]:
     """A database that answers as it is told to, at the address that is returned; `asked` has what it was asked."""
     answer = b""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Asked(Handler):
         def do_POST(self) -> None:
             server.asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))  # type: ignore[attr-defined]
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
+            self.say(answer)
 
     def answers(what: Any) -> str:
         nonlocal answer
         answer = what if isinstance(what, bytes) else json.dumps(what).encode()
         return f"http://127.0.0.1:{server.server_port}/v1/querybatch"
 
-    answers.server = server  # type: ignore[attr-defined]
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield answers
-    server.shutdown()
-    server.server_close()
+    with serving(Asked) as server:
+        answers.server = server  # type: ignore[attr-defined]
+        yield answers
 
 
 def test_all_are_asked_about_at_once_and_answered_in_their_order(database: Any) -> None:
@@ -71,9 +62,9 @@ def test_what_is_no_answer_is_not_taken_for_one(database: Database, answer: Any,
 
 
 def test_a_database_that_says_nothing_is_not_waited_for() -> None:
-    silent = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)  # nobody serves what it accepts
+    silent = socket.create_server(("127.0.0.1", 0))  # nobody accepts who knocks
     with silent, pytest.raises(NotAskedError, match=r"no answer in 0.01 s|timed out"):
-        asked(LIBRARIES, f"http://127.0.0.1:{silent.server_port}", 0.01)
+        asked(LIBRARIES, f"http://127.0.0.1:{silent.getsockname()[1]}", 0.01)
 
 
 def test_a_hole_fails_until_somebody_says_why_it_does_no_harm(monkeypatch, capsys) -> None:

@@ -13,11 +13,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
 from support.certificates import Certificate
+from support.http_server import LOOPBACK, Handler, HttpServer
 
 NOW = 1_800_000_000.0
 """What its clock says, always."""
@@ -76,9 +76,8 @@ def fake_prometheus(
 
     connections: list[socket.socket] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Asked(Handler):
         protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True  # else a body waits 40 ms for the word that its head has come
 
         def setup(self) -> None:
             super().setup()
@@ -117,17 +116,7 @@ def fake_prometheus(
                 if fake.over.wait(0.05):
                     return
 
-        def log_message(self, *said: object) -> None:
-            """Requests are kept instead."""
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-        block_on_close = False
-
-        def handle_error(self, *about: object) -> None:
-            """A handshake that the other side breaks off is what some tests are about."""
-
-    with Server(("127.0.0.1", port), Handler) as server:
+    with HttpServer((LOOPBACK, port), Asked) as server:
         constant = answer if isinstance(answer, Answer) else None
         asked = answer if not isinstance(answer, Answer) else lambda _: constant
         scheme = "http" if certificate is None else "https"
@@ -136,8 +125,7 @@ def fake_prometheus(
             context.load_cert_chain(certificate.certificate, certificate.key)
             server.socket = context.wrap_socket(server.socket, server_side=True)
         fake = FakePrometheus(f"{scheme}://127.0.0.1:{server.server_port}", asked)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
+        thread = server.start()
         try:
             yield fake
         finally:

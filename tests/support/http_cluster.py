@@ -9,17 +9,17 @@ from __future__ import annotations
 import copy
 import json
 import re
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import yaml
+
+from support.http_server import Handler, serving
 
 Manifest = dict[str, Any]
 
@@ -175,9 +175,8 @@ def http_cluster(folder: Path) -> Iterator[HttpCluster]:
     """Serve a cluster on loopback, its kubeconfig in `folder`."""
     cluster = HttpCluster(folder / "kubeconfig")
 
-    class Handler(BaseHTTPRequestHandler):
+    class Asked(Handler):
         protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True  # else a body waits 40 ms for the word that its head has come
 
         def setup(self) -> None:
             super().setup()
@@ -189,12 +188,9 @@ def http_cluster(folder: Path) -> Iterator[HttpCluster]:
             body = json.loads(self.rfile.read(length)) if length else None
             query = {name: values[0] for name, values in parse_qs(url.query).items()}
             request = Request(self.command, url.path, query, body)
-            content = (answer := cluster.answer(request)).content
+            answer = cluster.answer(request)
             cluster.after(request)
-            self.send_response(answer.status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            self.say(answer.content, answer.status)
 
         def do_GET(self) -> None:
             self._handle()
@@ -205,21 +201,10 @@ def http_cluster(folder: Path) -> Iterator[HttpCluster]:
         def do_PATCH(self) -> None:
             self._handle()
 
-        def log_message(self, *args: Any) -> None:
-            """Tests read `requests`."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving(Asked) as server:
         cluster.server = f"http://127.0.0.1:{server.server_port}"
         cluster.kubeconfig.write_text(kubeconfig_text(cluster.server))
         yield cluster
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def kubeconfig_text(server: str, **context: str) -> str:

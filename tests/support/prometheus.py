@@ -11,24 +11,24 @@ from __future__ import annotations
 
 import json
 import subprocess
-import threading
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from support.go_tools import go_tool
+from support.http_server import Handler, serving
 from support.servers import Server, answers, free_port
 from support.waiting import wait_until
 
 SCRAPE_INTERVAL = "1s"
 REQUEST_SECONDS = 120.0
+PAGE = {"Content-Type": "text/plain; version=0.0.4"}
 
 
 @dataclass(frozen=True)
@@ -181,27 +181,13 @@ class Exposed:
 def exposed(text: str = "") -> Iterator[Exposed]:
     """Run a target of Prometheus in this process; its text may be changed at any time."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Scraped(Handler):
         def do_GET(self) -> None:
-            body = target.text.encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.say(target.text.encode(), headers=PAGE)
 
-        def log_message(self, *said: object) -> None:
-            """Scrapes are not worth a line each."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with serving(Scraped) as server:
         target = Exposed(f"127.0.0.1:{server.server_port}", text)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield target
-        finally:
-            server.shutdown()
-            thread.join()
+        yield target
 
 
 def _backfill(folder: Path, history: str) -> None:
