@@ -24,7 +24,8 @@ def server() -> Iterator[BoundedServer]:
     server = BoundedServer(
         ("127.0.0.1", 0), lambda path, _: Page(200, "text/plain", path.encode()), most=MOST
     )
-    server.start("served")
+    looks_often = {"poll_interval": 0.01}  # of each test the end waits for one look
+    threading.Thread(target=server.serve_forever, kwargs=looks_often, daemon=True).start()
     yield server
     server.shutdown()
     server.server_close()

@@ -42,7 +42,7 @@ def warned() -> Sequence[Parts]:
 
 def of_python(file: Path) -> Iterator[Parts]:
     """Yield what one file logs as a warning or an error. Raises `UnknownSentenceError`."""
-    for call in ast.walk(tree(file)):
+    for call in nodes(file):
         if isinstance(call, ast.Call) and LOGS & set(_called(call.func)) and call.args:
             yield from _sentences(file, call)
 
@@ -54,6 +54,16 @@ def text_of(file: Path) -> str:
 @cache
 def tree(file: Path) -> ast.Module:
     return parsed(text_of(file))
+
+
+@cache
+def nodes(file: Path) -> Sequence[ast.AST]:
+    return list(ast.walk(tree(file)))
+
+
+@cache
+def functions(file: Path) -> Sequence[ast.FunctionDef]:
+    return [node for node in nodes(file) if isinstance(node, ast.FunctionDef)]
 
 
 def _called(func: ast.expr) -> Iterator[str]:
@@ -80,7 +90,7 @@ def _made_by(place: str) -> Iterator[Parts]:
     """Yield what a function returns, the first of each member of an Enum, or what somebody is called with."""
     name, _, symbol = place.partition(":")
     (file,) = (one for one in FILES if str(one).endswith(name))
-    for node in ast.walk(tree(file)):
+    for node in nodes(file):
         if isinstance(node, ast.FunctionDef) and node.name == symbol:
             given = [each.value for each in ast.walk(node) if isinstance(each, ast.Return | ast.Yield)]
             yield from (parts for value in given if value for parts in _texts(file, value, node.end_lineno))
@@ -107,21 +117,20 @@ def _texts(file: Path, value: ast.expr, line: int | None) -> Iterator[Parts]:
                 yield from _texts(file, given, None)
         case ast.Call(ast.Name(function)):
             for other in FILES:
-                for node in ast.walk(tree(other)):
-                    if isinstance(node, ast.FunctionDef) and node.name == function:
+                for node in functions(other):
+                    if node.name == function:
                         returned = [each.value for each in ast.walk(node) if isinstance(each, ast.Return)]
                         yield from (parts for one in returned if one for parts in _texts(other, one, None))
 
 
 def _assigned(file: Path, name: str, line: int | None) -> Iterator[ast.expr]:
     """Yield what a name is given: in the function that a line is in, in the module, or as a member anywhere."""
-    functions = (node for node in ast.walk(tree(file)) if isinstance(node, ast.FunctionDef))
-    around = [node for node in functions if line and node.lineno <= line <= (node.end_lineno or 0)]
+    around = [node for node in functions(file) if line and node.lineno <= line <= (node.end_lineno or 0)]
     within = around or ([tree(file)] if "." in name else [])
-    nodes = [each for scope in within for each in ast.walk(scope)] or tree(file).body
+    beneath = [each for scope in within for each in ast.walk(scope)] or tree(file).body
     found = [
         (target, value)
-        for node in nodes
+        for node in beneath
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         for target, value in _pairs(target, node.value)
