@@ -20,16 +20,12 @@ def mark():
     Path(target, "_SUCCESS").touch()
 
 
-if waits == "thread":
+if waits == "poll":
     waiting = threading.Thread(target=mark)
     waiting.start()
-    waiting.join()
-elif waits == "any":
-    spark.streams.awaitAnyTermination()
-    Path(target, "_SUCCESS").touch()
-elif waits == "poll":
     while query.isActive:
         time.sleep(0.1)
     Path(target, "_SUCCESS").touch()
+    waiting.join()
 else:
     mark()
