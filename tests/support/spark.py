@@ -11,11 +11,11 @@ import functools
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import pytest
 from pyspark.sql import SparkSession
@@ -25,7 +25,7 @@ from headgate_spark.engine.forbearance import Forbearance
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.questions import Questions, verbs
 from headgate_spark.engine.shim import DriverJvm, jar_path
-from support import faulty_files
+from support import faulty_files, waiting
 from support.driver import QUICK_START, SHARING
 from support.kafka_connector import connector_conf
 
@@ -83,11 +83,7 @@ def local_files(session: SparkSession, hadoop: Any = None, **said: str) -> None:
 
 def wait_until(condition: Callable[[], Any], what: str, seconds: float = DEADLINE_SECONDS) -> Any:
     """The first truthy answer of `condition`; fails the test if there is none in time."""
-    deadline = time.monotonic() + seconds
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.01)
-    return answer
+    return waiting.wait_until(condition, what, seconds)
 
 
 @pytest.fixture
@@ -237,8 +233,40 @@ def running(writer: DataStreamWriter, checkpoint: Path) -> Iterator[StreamingQue
 
 def progress(query: StreamingQuery) -> list[dict[str, Any]]:
     """The progress of the query's data batches, oldest first."""
-    reports = [json.loads(report.json()) for report in query._jsq.recentProgress()]
-    return [report for report in reports if report["numInputRows"]]
+    return [report for report in reports(query) if report["numInputRows"]]
+
+
+def reports(query: StreamingQuery) -> list[dict[str, Any]]:
+    """All reports of the query's progress, oldest first.
+
+    Whoever waits for one asks again and again, and to write one costs the JVM milliseconds: each is asked for once.
+    """
+    known = _REPORTS.setdefault(query, [])
+    last = query._jsq.lastProgress()
+    if last is not None and not (known and known[-1].is_of(last)):
+        new: list[Report] = []
+        for report in reversed(query._jsq.recentProgress()):
+            if known and known[-1].is_of(report):
+                break
+            new.append(Report(report.batchId(), report.timestamp(), json.loads(report.json())))
+        known += reversed(new)
+    return [report.content for report in known]
+
+
+class Report(NamedTuple):
+    """One report of a query's progress. Batch and time name it: without data there are several of one batch."""
+
+    batch: int
+    at: str
+    content: dict[str, Any]
+
+    def is_of(self, found: Any) -> bool:
+        """Whether this is what the JVM has."""
+        return (found.batchId(), found.timestamp()) == self[:2]
+
+
+_REPORTS: WeakKeyDictionary[StreamingQuery, list[Report]] = WeakKeyDictionary()
+"""What is known of each query."""
 
 
 def batch_sizes(query: StreamingQuery) -> list[int]:
