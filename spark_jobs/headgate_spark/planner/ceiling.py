@@ -77,10 +77,8 @@ class _Size:
     batches: int = 0
     number: int = 0
     """Of the batch that was its last."""
-
-    @property
-    def rate(self) -> float:
-        return median(self.first)
+    rate: float = math.nan
+    """The median of `first`."""
 
     @property
     def drift(self) -> float:
@@ -91,12 +89,14 @@ class _Size:
         rate = math.log(sample.records / sample.seconds)
         if len(self.first) < SETTLED:
             self.first.append(rate)
+            self.rate = median(self.first)
         self.recent.append(rate)
         self.batches += 1
         self.number = number
 
     def shifted(self, drift: float) -> None:
         self.first = [rate + drift for rate in self.first]
+        self.rate = median(self.first)
 
 
 class _Chance:
@@ -104,11 +104,8 @@ class _Chance:
 
     def __init__(self) -> None:
         self._differences = deque(EXPECTED_CHANCE, maxlen=PAIRS)
-
-    @property
-    def deviation(self) -> float:
+        self.deviation = median(self._differences) / TO_DEVIATION
         """Standard deviation of the logarithm of what batches of one size take."""
-        return median(self._differences) / TO_DEVIATION
 
     @property
     def resolution(self) -> float:
@@ -121,6 +118,7 @@ class _Chance:
         if nearest is not None and _are_within(CLEARLY, nearest.records, sample.records):
             rates = sample.records / sample.seconds, nearest.records / nearest.seconds
             self._differences.append(abs(math.log(rates[0] / rates[1])))
+            self.deviation = median(self._differences) / TO_DEVIATION
 
     def is_slower(self, one: _Size, other: _Size) -> bool:
         """Tell whether `one` has fewer records per second."""
