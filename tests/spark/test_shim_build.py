@@ -12,7 +12,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from support.driver import QUICK_START
+from support.driver import QUICK
 from support.kafka_connector import connector_jars
 from support.maven import jars
 
@@ -21,7 +21,6 @@ pytestmark = pytest.mark.programs
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "spark_jobs" / "shim" / "build.py"
 JAR = Path("spark_jobs/headgate_spark/jars/headgate-shim.jar")
-QUICK = {"JAVA_TOOL_OPTIONS": QUICK_START}
 
 
 @pytest.fixture

@@ -31,6 +31,8 @@ PAUSE_SECONDS = 0.1
 """Between two looks at a driver: each costs the driver as much as whoever looks."""
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 """For a JVM that lives for seconds: what it runs is compiled at once, and by the quick compiler alone."""
+QUICK = {"JAVA_TOOL_OPTIONS": QUICK_START}
+"""The same for a compiler, as a part of its environment."""
 CLASSES = ROOT / "build" / "spark-classes.jsa"
 """Of `support.class_data`, which `make tools` runs."""
 SHARING = f'"-XX:SharedArchiveFile={CLASSES}"' if CLASSES.exists() else ""

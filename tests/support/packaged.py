@@ -10,7 +10,7 @@ from pathlib import Path
 
 from headgate_contract import ControlDocument, QueryControl
 from headgate_contract.receiving import write
-from support.driver import CONF, ENVIRONMENT
+from support.driver import CONF, ENVIRONMENT, QUICK, QUICK_START
 
 JOB = Path(__file__).parents[1] / "data" / "packaged" / "hourly.py"
 SECONDS = 300
@@ -39,6 +39,7 @@ def build(folder: Path) -> Path:
     checkout = copy_of_the_checkout(folder / "checkout")
     done = subprocess.run(
         [sys.executable, checkout / "spark_jobs" / "shim" / "dist.py"],
+        env=os.environ | QUICK,
         capture_output=True,
         text=True,
         check=False,
@@ -63,7 +64,8 @@ def check(python: Path, built: Path, folder: Path, planner: Path | None = None) 
     (folder / "ivysettings.xml").write_text(NOWHERE_ELSE)
     control = ControlDocument(generation=1, queries={"hourly": QueryControl(interval_seconds=0.5)})
     (folder / "control.json").write_text(write(control))
-    conf = {name: value for name, value in CONF.items() if name != "spark.driver.defaultJavaOptions"} | {
+    conf = CONF | {
+        "spark.driver.defaultJavaOptions": QUICK_START,  # without the classes of another Spark
         "spark.jars.repositories": (built / "maven").as_uri(),
         "spark.jars.ivySettings": str(folder / "ivysettings.xml"),
         "spark.jars.ivy": str(folder / "ivy"),

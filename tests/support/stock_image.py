@@ -5,6 +5,7 @@ Nothing of Headgate is installed there but the jar of a release, in a folder of 
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pyspark
 
+from support.driver import QUICK
 from support.node_images import Image, debian_of
 from support.packaged import build
 
@@ -59,5 +61,7 @@ def _compiled(folder: Path) -> Path:
 
 
 def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(
+        command, env=os.environ | QUICK, capture_output=True, text=True, check=False, timeout=300
+    )
     assert done.returncode == 0, done.stdout + done.stderr
