@@ -223,9 +223,8 @@ def test_available_now_waits_for_tokens_reads_everything_and_ends_by_itself(tmp_
     assert sorted(ids_in(tmp_path / "out")) == list(range(600))
 
 
-@pytest.mark.parametrize("waits", ["await", "poll"])
+@pytest.mark.parametrize("waits", ["await", "poll", "thread"])
 def test_a_run_that_is_stopped_before_its_end_does_not_look_complete_to_its_script(tmp_path, waits):
-    """Neither to one that waits in a call, nor to one that asks again and again, nor to a thread of that."""
     source, out = recording(tmp_path / "source", 20_000), tmp_path / "out"
     slow = SourceControl(rate_limit=RateControl(records_per_second=100, max_burst_seconds=1))
     job = ("marks_its_end.py", source, out, tmp_path / "ck", waits)

@@ -20,12 +20,13 @@ def mark():
     Path(target, "_SUCCESS").touch()
 
 
-if waits == "poll":
+if waits == "thread":
     waiting = threading.Thread(target=mark)
     waiting.start()
+    waiting.join()
+elif waits == "poll":
     while query.isActive:
         time.sleep(0.1)
     Path(target, "_SUCCESS").touch()
-    waiting.join()
 else:
     mark()
