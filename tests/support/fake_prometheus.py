@@ -116,7 +116,11 @@ def fake_prometheus(
                 if fake.over.wait(0.05):
                     return
 
-    with HttpServer((LOOPBACK, port), Asked) as server:
+    class Server(HttpServer):
+        def handle_error(self, *about: object) -> None:
+            """Say nothing: that whoever answers in its place has failed is what some tests are about."""
+
+    with Server((LOOPBACK, port), Asked) as server:
         constant = answer if isinstance(answer, Answer) else None
         asked = answer if not isinstance(answer, Answer) else lambda _: constant
         scheme = "http" if certificate is None else "https"
