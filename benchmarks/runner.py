@@ -107,6 +107,7 @@ class Suite(Generic[BenchT]):
             rows = [row(figure, found[figure.id], call) for figure in scenario.figures]
         except Exception as error:  # whatever goes wrong in one scenario, the others are measured
             tell(f"{scenario.name} could not be measured: {error}")
+            tell(f"  again: {command}")
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             rows = [failed_row(figure, reason, call) for figure in scenario.figures]
         tell(f"{scenario.name}: {time.monotonic() - began:.0f} s")

@@ -40,8 +40,8 @@ def main() -> int:
 
 
 def size(options: argparse.Namespace) -> str:
-    """Return the options of a run from end to end that is not of the whole size."""
-    given = {"faults": Bench.faults, "records": Bench.records}
+    """Return the options of a run that is not of the whole size."""
+    given = {"share": 1.0, "faults": Bench.faults, "records": Bench.records}
     return "".join(
         f" --{name} {getattr(options, name)}"
         for name, all_ in given.items()

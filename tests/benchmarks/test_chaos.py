@@ -102,6 +102,25 @@ def test_it_ends_with_an_error_where_something_did_not_hold(monkeypatch: pytest.
     assert chaos.main() == 1
 
 
+def test_what_ends_a_scenario_before_it_can_judge_is_told_with_its_seed_and_a_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A defect of the product, or of who tries it: a law that is broken has words of its own."""
+
+    def measure(_: Bench) -> dict[str, object]:
+        raise KeyError("flights")
+
+    scenario = stale.Scenario("stale", stale.FIGURES, measure)
+    monkeypatch.setattr(chaos, "SUITE", chaos.Suite("benchmarks.chaos", [scenario], chaos.SUITE.origin))
+    monkeypatch.setattr(chaos.structlog, "configure", lambda **_: None)  # of all tests in this process
+    monkeypatch.setattr("sys.argv", ["chaos", "--share", "0.5", "--seed", "7"])
+
+    assert chaos.main() == 1
+    told = capsys.readouterr().out
+    assert "stale could not be measured: 'flights'" in told
+    assert "  again: python -m benchmarks.chaos --only stale --seed 7 --share 0.5\n" in told
+
+
 def chaos_measured(value: float) -> object:
     return stale.Measured([value])
 
