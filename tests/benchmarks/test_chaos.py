@@ -13,7 +13,7 @@ from benchmarks.chaos.catalog import IN_MEMORY
 from benchmarks.chaos.scenario import Bench
 from benchmarks.chaos.scenarios import fuzz, laws, misoperation, stale, tenants
 from benchmarks.laws import ELSEWHERE, Drawn, draw, loaded, rules_of
-from support.fuzzing import Defect, Fed
+from support.fuzzing import PROCESSOR_SECONDS, Defect, Fed
 from support.staleness import StaleError
 from support.surfaces import Surface
 from support.tenants import TenantError
@@ -36,7 +36,10 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path, seed=3, share=0.002, tell=told.append)
 
 
-def test_a_small_share_of_each_holds_and_counts_what_it_tried(bench: Bench) -> None:
+def test_a_small_share_of_each_holds_and_counts_what_it_tried(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fuzz, "SLOWEST_SECONDS", PROCESSOR_SECONDS)  # less says how busy the machine is
     for scenario in IN_MEMORY:
         found = scenario.measure(bench)
         assert set(found) == {figure.id for figure in scenario.figures}
@@ -87,6 +90,23 @@ def test_a_surface_that_makes_the_process_grow_has_failed(
     )
     fuzz.measure(bench)
     assert bench.broken == ["log: the process has grown by 70 MiB in 9 inputs"]
+
+
+def test_a_surface_that_takes_long_has_failed_and_its_input_is_kept(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    bench = Bench(bench.root, bench.seed, bench.share, told.append)
+
+    def feed(surface: Surface, *_: object) -> Fed:
+        return Fed(inputs=9, slowest_seconds=0.3 * (surface.name == "log"), slowest=b"slow")
+
+    monkeypatch.setattr(fuzz, "feed", feed)
+    fuzz.measure(bench)
+    assert bench.broken == ["log: it takes 0.300 s of processor time"]
+    (file,) = (bench.root / "fuzz").iterdir()
+    assert file.read_bytes() == b"slow"
+    assert f"  again: PYTHONPATH=tests:. python -m support.fuzzing log {file}" in told
 
 
 def test_it_ends_with_an_error_where_something_did_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:

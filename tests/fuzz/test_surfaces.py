@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.fuzzing import HangError, feed, tried
+from support import fuzzing
+from support.fuzzing import Defect, HangError, feed, kept, tried
 from support.mutations import KINDS, Change, mutated
 from support.surfaces import EXAMPLES, SURFACES, Surface
 
@@ -57,12 +58,26 @@ def test_a_defect_is_told_and_kept(tmp_path) -> None:
 
     surface = Surface("duration", fails)
     fed = feed(surface, 100, seed=1, most_defects=3)
-    file = fed.defects[0].keep(tmp_path)
+    file = kept(tmp_path, surface.name, fed.defects[0].content)
 
     assert len(fed.defects) == 3
     assert "KeyError" in fed.defects[0].told
     assert file.read_bytes() == fed.defects[0].content
     assert tried(Surface("duration", fails, (KeyError,)), fed.defects[0].content) is None
+
+
+def test_the_input_that_takes_longest_whenever_it_is_fed_is_known(monkeypatch) -> None:
+    fed_before: set[bytes] = set()
+
+    def timed(_: Surface, content: bytes) -> tuple[Defect | None, float]:
+        is_first_use = not fed_before
+        fed_before.add(content)
+        return None, 1e9 if is_first_use else len(content)
+
+    monkeypatch.setattr(fuzzing, "_timed", timed)
+    fed = feed(Surface("duration", len), 200, seed=1)
+
+    assert fed.slowest_seconds == len(fed.slowest) == max(map(len, fed_before)) > 0
 
 
 def test_what_hangs_is_a_defect(monkeypatch) -> None:
