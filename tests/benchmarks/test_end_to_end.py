@@ -226,6 +226,11 @@ def test_offsets_that_go_back_are_named(run: Run) -> None:
     assert any("goes back from 80 to 70" in line for line in run.audit().broken)
 
 
+def test_a_stop_that_leaves_a_batch_which_is_planned_is_named(run: Run) -> None:
+    run.plan(3, 160)
+    assert run.audit().broken == ["a driver that was asked to stop left a batch that it has planned: [3]"]
+
+
 @given(st.integers(0, 1000), st.integers(1, 100))
 def test_a_seed_says_what_happens_and_each_kind_comes_once(seed: int, count: int) -> None:
     blows = drawn(seed, count, FAULTS)

@@ -58,8 +58,9 @@ def audit(
     unheard: Collection[int],
     limits: Limits,
 ) -> Audit:
-    """Judge a run that has read everything up to `ends`; `events` are the event logs of its drivers, in order.
+    """Judge a run that has read everything up to `ends`, and whose last driver was asked to stop.
 
+    `events` are the event logs of its drivers, in order.
     `history` is where each partition of the first topic ended when it began. In the planning of the batches `unheard`
     the planner was hit: what it had answered of one source may have been lost to the other.
     """
@@ -79,6 +80,7 @@ def audit(
     found.broken += [
         *(what for _, what in past),
         *cover(checkpoint),
+        *left_planned(planned, committed),
         *wrong_answers(out, committed, planned),
         *two_writers(journal),
         *other_ranges(batches, planned),
@@ -187,6 +189,12 @@ def cover(checkpoint: Path) -> Iterator[str]:
         audit_checkpoint(checkpoint)
     except CoverError as error:
         yield str(error)
+
+
+def left_planned(planned: Collection[int], committed: Collection[int]) -> Iterator[str]:
+    """Yield that a stop has left a batch which is planned and not committed."""
+    if left := set(planned).difference(committed):
+        yield f"a driver that was asked to stop left a batch that it has planned: {sorted(left)}"
 
 
 def wrong_answers(out: Path, committed: Sequence[int], planned: Mapping[int, Ends]) -> Iterator[str]:
