@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +11,42 @@ import pytest
 from laws.cover import CoverError, audit_checkpoint, audit_checkpoints
 
 EMPTY = "v1\n{}"
+TESTS = Path(__file__).parents[1]
+JUDGED = """
+from importlib.util import module_from_spec, spec_from_file_location
+
+spec = spec_from_file_location("of_all_tests", "{conftest}")
+of_all_tests = module_from_spec(spec)
+spec.loader.exec_module(of_all_tests)
+covered_checkpoints, logs_are_forged = of_all_tests.covered_checkpoints, of_all_tests.logs_are_forged
+"""
+WITH_A_GAP = """
+import pytest
+
+def leave_a_gap(folder):
+    for entry in ("offsets/0", "offsets/2", "commits/0"):
+        (folder / entry).parent.mkdir(parents=True, exist_ok=True)
+        (folder / entry).touch()
+
+@pytest.fixture
+def job(tmp_path):
+    leave_a_gap(tmp_path / "job" / "ck")
+
+@pytest.mark.spark
+def test_with_spark(tmp_path):
+    leave_a_gap(tmp_path)
+
+@pytest.mark.spark
+def test_with_spark_in_a_fixture(job):
+    pass
+
+@pytest.mark.spark
+def test_that_forges(tmp_path, logs_are_forged):
+    leave_a_gap(tmp_path)
+
+def test_without_spark(tmp_path):
+    leave_a_gap(tmp_path)
+"""
 
 
 def checkpoint(root: Path, offsets: Mapping[int, str], commits: list[int]) -> Path:
@@ -69,3 +107,27 @@ def test_a_checkpoint_that_breaks_it(
 def test_where_topics_were_created_anew_ends_may_go_back(tmp_path: Path) -> None:
     path = checkpoint(tmp_path / "ck", {0: ends(a=5, b=1), 1: ends(a=4)}, [0])
     assert audit_checkpoint(path, logs_may_change=True) == 2
+
+
+@pytest.mark.processes
+def test_whatever_a_test_with_spark_leaves_is_judged_when_it_is_over(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(JUDGED.format(conftest=TESTS / "conftest.py"))
+    (tmp_path / "test_gaps.py").write_text(WITH_A_GAP)
+    ended = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-c", TESTS.parent / "pyproject.toml", "--rootdir", tmp_path),
+            *("-p", "no:cacheprovider", tmp_path),
+        ],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(TESTS), "PATH": "/usr/bin:/bin", "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = [line for line in ended.stdout.splitlines() if line.startswith("ERROR")]
+    assert [line.split("::")[1].split()[0] for line in told] == [
+        "test_with_spark",
+        "test_with_spark_in_a_fixture",
+    ], ended.stdout
+    assert all("have a gap" in line for line in told)
+    assert "4 passed, 2 errors" in ended.stdout

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyspark
 import pytest
+from laws.cover import audit_checkpoints
 
 from support.driver import ENVIRONMENT, QUICK_START
 
@@ -52,6 +53,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     )
     lines = [line for line in run.stdout.splitlines() if line.startswith("told ")]
     assert lines, run.stdout[-4000:] + run.stderr[-8000:]
+    assert audit_checkpoints(folder) > 0, "a folder that several tests share is looked at by none of them"
     found: dict[str, Any] = json.loads(lines[-1].removeprefix("told "))
     return {**found, "log": run.stderr}
 
