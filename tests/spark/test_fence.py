@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from collections.abc import Generator, Iterator
 from functools import partial
@@ -176,6 +177,22 @@ def test_a_query_that_is_shut_out_commits_nothing_more_and_says_who_has_its_chec
     assert beside(tmp_path / "ck") == [taken], "who is shut out leaves the other's epoch alone"
     wait_until(lambda: driver.governor.endings.checkpoint_in_use, "what the launcher is told")
     assert SHUT_OUT in driver.governor.endings.checkpoint_in_use
+
+
+@pytest.mark.parametrize("what", ["its epoch", "the whole folder"])
+def test_a_query_whose_epoch_was_deleted_by_hand_commits_nothing_more_and_says_so(
+    driver: Driver, tmp_path: Path, what: str
+) -> None:
+    query = start(driver, f"faulty:{tmp_path}/ck")
+    wait_until(partial(has_committed, tmp_path / "ck", 1), "a commit")
+    [own] = beside(tmp_path / "ck")
+    if what == "its epoch":
+        (tmp_path / "ck.headgate" / own.name).unlink()
+    else:
+        shutil.rmtree(tmp_path / "ck.headgate", ignore_errors=True)  # who looks may write there just now
+    with pytest.raises(StreamingQueryException, match=f"{own.name}, by which it held it, is gone"):
+        query.awaitTermination(240)
+    wait_until(lambda: driver.governor.endings.checkpoint_in_use, "what the launcher is told")
 
 
 def test_a_query_that_is_shut_out_ends_though_it_has_nothing_to_commit(
