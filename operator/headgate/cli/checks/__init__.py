@@ -39,7 +39,7 @@ class Finding:
     says: str
     """What was found, in a sentence."""
     remedy: str = ""
-    """What to do; empty where nothing is to be done."""
+    """What to do; empty where all is well."""
 
 
 class Told(Protocol):

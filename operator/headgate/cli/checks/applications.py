@@ -24,6 +24,8 @@ annotation on, by its own resync of volumes, and a driver looks each second."""
 SUPPORTED_SPARK: Final = re.compile(r"4\.[0-3](\.|$)")
 """As `spec.sparkVersion` has it; a test compares the two."""
 
+BY_METRICS: Final = "see check metrics first: a driver reports by its metrics"
+
 OF_PROMETHEUS: Final = frozenset(
     {
         OutageReason.CONNECTION_FAILED,
@@ -64,7 +66,8 @@ def check_prometheus(applications: Sequence[ClusterApplication]) -> Iterator[Fin
     failed = [condition for condition in told if condition.reason in OF_PROMETHEUS]
     if not told:
         says = "no running application has its metrics from Prometheus, so it was not asked"
-        yield Finding("prometheus", "cluster", Level.UNKNOWN, says)
+        remedy = "look again once one of them runs"
+        yield Finding("prometheus", "cluster", Level.UNKNOWN, says, remedy)
     elif len(failed) < len(told):
         says = f"Prometheus answers the operator, for {len(told) - len(failed)} of {len(told)} applications"
         yield Finding("prometheus", "cluster", Level.OK, says)
@@ -113,7 +116,8 @@ def _life(application: ClusterApplication) -> Iterator[Finding]:
 def _metrics(application: ClusterApplication) -> Iterator[Finding]:
     condition = application.status.condition("MetricsAvailable")
     if condition is None or condition.status is ConditionStatus.UNKNOWN:
-        yield _found("metrics", application, Level.UNKNOWN, "it is not known yet whether its metrics arrive")
+        says = "it is not known yet whether its metrics arrive"
+        yield _found("metrics", application, Level.UNKNOWN, says, "look again in a minute")
     elif condition.status is ConditionStatus.TRUE:
         yield _found("metrics", application, Level.OK, "its metrics arrive")
     else:
@@ -123,7 +127,9 @@ def _metrics(application: ClusterApplication) -> Iterator[Finding]:
 def _control(application: ClusterApplication, now: float) -> Iterator[Finding]:
     published, reported = application.status.control_generation, application.status.acknowledged_generation
     if published is None:
-        yield _found("control", application, Level.UNKNOWN, "no control document has been published")
+        says = "no control document has been published"
+        remedy = "look again in a minute; if it stays so, read the operator's log"
+        yield _found("control", application, Level.UNKNOWN, says, remedy)
         return
     if reported == published:
         says = f"its control document {published} is in force"
@@ -153,7 +159,8 @@ def _sources(application: ClusterApplication) -> Iterator[Finding]:
         yield _found("sources", application, Level.PROBLEM, says, remedy)
     available = application.status.condition("MetricsAvailable")
     if available is None or available.status is not ConditionStatus.TRUE or not sources:
-        yield _found("sources", application, Level.UNKNOWN, "the driver reports nothing about its sources")
+        says = "the driver reports nothing about its sources"
+        yield _found("sources", application, Level.UNKNOWN, says, BY_METRICS)
     elif not lost:
         says = f"the driver reaches all of its sources that it reads from, {len(sources)} in all"
         yield _found("sources", application, Level.OK, says)
@@ -162,7 +169,8 @@ def _sources(application: ClusterApplication) -> Iterator[Finding]:
 def _spark(application: ClusterApplication) -> Iterator[Finding]:
     found, declared = application.status.spark_version, application.spark_version
     if found is None:
-        yield _found("spark", application, Level.UNKNOWN, "the driver has not reported which Spark it runs")
+        says = "the driver has not reported which Spark it runs"
+        yield _found("spark", application, Level.UNKNOWN, says, BY_METRICS)
     elif not SUPPORTED_SPARK.match(found):
         says = f"the driver runs Spark {found}, for which Headgate's shim is not made"
         remedy = "build the image on Spark 4.0 to 4.3"

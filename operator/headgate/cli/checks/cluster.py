@@ -65,7 +65,8 @@ def _may_see(check: str, look: Callable[[], Iterator[Finding]]) -> Iterator[Find
     try:
         yield from look()
     except ApiRefused as error:
-        yield Finding(check, "cluster", Level.UNKNOWN, f"it may not be looked at: {error}")
+        remedy = "have somebody look who may, or be granted that right"
+        yield Finding(check, "cluster", Level.UNKNOWN, f"it may not be looked at: {error}", remedy)
 
 
 def _api_server(cluster: Cluster) -> Iterator[Finding]:
@@ -146,7 +147,11 @@ def _lease(cluster: Cluster, deployment: Manifest, now: float) -> Iterator[Findi
     except HeadgateError as error:
         if isinstance(error, ApiRefused):
             raise
-        yield Finding("lease", str(key_of(deployment)), Level.UNKNOWN, f"its lease cannot be read: {error}")
+        says, remedy = (
+            f"its lease cannot be read: {error}",
+            "nothing is to be done where it runs without an election",
+        )
+        yield Finding("lease", str(key_of(deployment)), Level.UNKNOWN, says, remedy)
         return
     holder, renewed = spec.get("holderIdentity"), spec.get("renewTime")
     late = float("inf") if renewed is None else now - datetime.fromisoformat(renewed).timestamp()

@@ -55,7 +55,8 @@ def _control(files: StateDir, of: str, driver: DriverMetrics) -> Iterator[Findin
     except OSError:
         document = None
     if not isinstance(document, ControlDocument):
-        yield Finding("control", of, Level.UNKNOWN, "there is no control document")
+        says = "there is no control document"
+        yield Finding("control", of, Level.UNKNOWN, says, "see that headgate local runs with this folder")
         return
     in_force = driver.control_generation
     if in_force == document.generation:
