@@ -106,10 +106,10 @@ class Suite(Generic[BenchT]):
             found = scenario.measure(bench)
             rows = [row(figure, found[figure.id], call) for figure in scenario.figures]
         except Exception as error:  # whatever goes wrong in one scenario, the others are measured
-            tell(f"{scenario.name} could not be measured: {error}")
+            what = f"{type(error).__name__}: {error}"
+            tell(f"{scenario.name} could not be measured: {what}")
             tell(f"  again: {command}")
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
-            rows = [failed_row(figure, reason, call) for figure in scenario.figures]
+            rows = [failed_row(figure, what.splitlines()[0], call) for figure in scenario.figures]
         tell(f"{scenario.name}: {time.monotonic() - began:.0f} s")
         return rows
 

@@ -137,7 +137,7 @@ def test_what_ends_a_scenario_before_it_can_judge_is_told_with_its_seed_and_a_co
 
     assert chaos.main() == 1
     told = capsys.readouterr().out
-    assert "stale could not be measured: 'flights'" in told
+    assert "stale could not be measured: KeyError: 'flights'" in told
     assert "  again: python -m benchmarks.chaos --only stale --seed 7 --share 0.5\n" in told
 
 
