@@ -11,6 +11,7 @@ import copy
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from support.cluster import Cluster as RealCluster
 from support.fake_kubelet import FakeKubelet, Listing, gone
 from support.looping import query
 from support.operating import OPTIONS, FakeMeasurements, manifest
+from support.served import account_for_all
 
 pytestmark = pytest.mark.cluster
 
@@ -188,8 +190,8 @@ def name_of(pod: Manifest) -> str:
 
 
 @asynccontextmanager
-async def connected(cluster: RealCluster) -> AsyncIterator[Any]:
-    api = await config.new_client_from_config(str(cluster.kubeconfig))
+async def connected(kubeconfig: Path) -> AsyncIterator[Any]:
+    api = await config.new_client_from_config(str(kubeconfig))
     try:
         yield api
     finally:
@@ -201,14 +203,14 @@ def lives(plane: RealCluster, what: str, disturbed: Callable[[Any, int], Crashin
     namespaces = [plane.namespace() for _ in range(AT_ONCE)]
 
     async def live() -> int:
-        async with connected(plane) as api:
-            unharmed = Life(api, namespaces[0], CrashingCluster(api, 0), f"no-{what}")
+        async with connected(plane.kubeconfig) as api, connected(account_for_all(plane)) as operators:
+            unharmed = Life(api, namespaces[0], CrashingCluster(operators, 0), f"no-{what}")
             await unharmed.live()
             writes = range(1, unharmed.disturbed.writes + 1, each)
 
             async def live_in(number: int) -> None:
                 for write in writes[number::AT_ONCE]:
-                    await Life(api, namespaces[number], disturbed(api, write), f"{what}-{write}").live()
+                    await Life(api, namespaces[number], disturbed(operators, write), f"{what}-{write}").live()
 
             await asyncio.gather(*map(live_in, range(AT_ONCE)))
             return len(writes)

@@ -133,7 +133,8 @@ class Cluster:
         self.admit_pods(name)
 
     def _service_account(self, namespace: str, name: str) -> dict[str, str]:
-        return {"token": self.kubectl("create", "token", name, "--namespace", namespace).strip()}
+        token = ("create", "token", name, "--namespace", namespace, "--duration=24h")
+        return {"token": self.kubectl(*token).strip()}
 
     def _person(self, name: str, groups: tuple[str, ...]) -> dict[str, str]:
         pytest.skip(f"{name} cannot be made a user of your own cluster; unset HEADGATE_TEST_CLUSTER")

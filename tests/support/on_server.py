@@ -1,4 +1,7 @@
-"""A controller on a real API server, driven by hand: a test plays the person, the kubelet and the clock."""
+"""A controller on a real API server, driven by hand: a test plays the person, the kubelet and the clock.
+
+It may do what the chart lets an operator do; person and kubelet are the administrator.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,10 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from kubernetes.aio import config
-from kubernetes.aio.client import ApiClient
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, Cluster, Manifest
 from headgate.controller.cluster import Controller, Measurements
@@ -20,17 +23,19 @@ from headgate.key import Key
 from support.cluster import Cluster as RealCluster
 from support.fake_kubelet import FakeKubelet, Listing
 from support.operating import OPTIONS, FakeMeasurements, manifest
+from support.served import account_for_all
 
 
 class OnServer:
     """One namespace of a real cluster, and the operator that serves it."""
 
-    def __init__(self, runner: asyncio.Runner, api: ApiClient, plane: RealCluster, namespace: str) -> None:
+    def __init__(self, runner: asyncio.Runner, plane: RealCluster, namespace: str) -> None:
         self._runner = runner
         self.plane = plane
         self.namespace = namespace
-        self.cluster = Cluster(api, timeout_seconds=60.0)
-        self.kubelet = FakeKubelet(self.cluster, namespace)
+        self.cluster = self._connected(account_for_all(plane))
+        self._by_the_administrator = self._connected(plane.kubeconfig)
+        self.kubelet = FakeKubelet(self._by_the_administrator, namespace)
         self.skew = 0.0
         """How far the operator's clock is ahead of everybody else's, in seconds."""
         self.begin()
@@ -61,7 +66,7 @@ class OnServer:
 
     def application(self, name: str = "flights") -> Manifest:
         """Return the application as it is stored."""
-        return self._run(self.cluster.get(APPLICATIONS, Key(self.namespace, name)))
+        return self._run(self._by_the_administrator.get(APPLICATIONS, Key(self.namespace, name)))
 
     def status(self, name: str = "flights") -> Mapping[str, Any]:
         """Return its status."""
@@ -135,6 +140,10 @@ class OnServer:
     def close(self) -> None:
         """Close the connections."""
         self._run(self.cluster.close())
+        self._run(self._by_the_administrator.close())
+
+    def _connected(self, kubeconfig: Path) -> Cluster:
+        return Cluster(self._run(config.new_client_from_config(str(kubeconfig))), timeout_seconds=60.0)
 
     def _run(self, work: Any) -> Any:
         return self._runner.run(work)
@@ -144,8 +153,7 @@ class OnServer:
 def on_server(plane: RealCluster, namespace: str) -> Iterator[OnServer]:
     """Serve a namespace."""
     with asyncio.Runner() as runner:
-        api = runner.run(config.new_client_from_config(str(plane.kubeconfig)))
-        served = OnServer(runner, api, plane, namespace)
+        served = OnServer(runner, plane, namespace)
         try:
             yield served
         finally:

@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from support.chart import Manifest, render
-from support.cluster import Cluster
+from support.chart import Manifest, of_kind, render
+from support.cluster import Cluster, KubectlError
 from support.manifests import application, query
 from support.waiting import wait_until
 
@@ -135,6 +135,29 @@ def rights(home: Served, *others: Served) -> list[Manifest]:
         text = text.replace(f"namespace-{number}", one.namespace)
     found: list[Manifest] = json.loads(text)
     return found
+
+
+@cache
+def account_for_all(cluster: Cluster) -> Path:
+    """Return a kubeconfig of an account that may do what the chart lets an operator of every namespace do."""
+    home = Served(cluster, cluster.namespace())
+    kubeconfig = home.account()
+    manifests = render()
+    role, binding = (of_kind(manifests, kind)["headgate"] for kind in ("ClusterRole", "ClusterRoleBinding"))
+    named = {"name": home.namespace}  # a cluster of somebody's own may have the chart's
+    role["metadata"] = binding["metadata"] = named
+    binding["roleRef"] |= named
+    binding["subjects"] = [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": home.namespace}]
+    cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump_all([role, binding]))
+
+    def may_act() -> bool:
+        try:
+            return bool(cluster.kubectl("auth", "can-i", "create", "pods", "-A", kubeconfig=kubeconfig))
+        except KubectlError:
+            return False
+
+    wait_until(may_act, "the account to have its rights")
+    return kubeconfig
 
 
 @cache
