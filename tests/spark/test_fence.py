@@ -178,13 +178,17 @@ def test_a_query_that_is_shut_out_commits_nothing_more_and_says_who_has_its_chec
     assert SHUT_OUT in driver.governor.endings.checkpoint_in_use
 
 
+@pytest.mark.parametrize("what", ["its epoch", "the whole folder"])
 def test_a_query_whose_epoch_was_deleted_by_hand_commits_nothing_more_and_says_so(
-    driver: Driver, tmp_path: Path
+    driver: Driver, tmp_path: Path, what: str
 ) -> None:
     query = start(driver, f"faulty:{tmp_path}/ck")
     wait_until(partial(has_committed, tmp_path / "ck", 1), "a commit")
     [own] = beside(tmp_path / "ck")
-    (tmp_path / "ck.headgate" / own.name).unlink()
+    if what == "its epoch":
+        (tmp_path / "ck.headgate" / own.name).unlink()
+    else:
+        (tmp_path / "ck.headgate").rename(tmp_path / "away")
     with pytest.raises(StreamingQueryException, match=f"{own.name}, by which it held it, is gone"):
         query.awaitTermination(240)
     wait_until(lambda: driver.governor.endings.checkpoint_in_use, "what the launcher is told")

@@ -324,6 +324,8 @@ final class Fence {
       try (var text = files().open(latest.get())) {
         return new ObjectMapper().readTree((java.io.InputStream) text).path("who").asText("another driver");
       }
+    } catch (FileNotFoundException | NoSuchFileException e) {
+      return null;
     } catch (IOException | RuntimeException e) {
       LOG.debug("it cannot be told who has the checkpoint of {}", query, e);
       return "another driver";
