@@ -47,6 +47,8 @@ CALLED: Final = {
     "python software foundation license": "PSF-2.0",
 }
 """What libraries that do not speak SPDX call theirs."""
+IN_THEIR_FILES: Final = {"promql-parser": "MIT"}
+"""Of libraries whose metadata does not say it, as the licence file in them does."""
 CLASS: Final = "License :: OSI Approved :: "
 
 
@@ -66,7 +68,7 @@ def main() -> int:
 def faults(pins: Mapping[str, Pin], installed: Mapping[str, Distribution]) -> Iterator[str]:
     """Yield what is wrong with those that are installed."""
     for name in sorted(pins.keys() & installed.keys()):
-        version, licence = installed[name].version, licence_of(installed[name])
+        version, licence = installed[name].version, licence_of(installed[name]) or IN_THEIR_FILES.get(name)
         if version != pins[name].version:
             yield f"{name}: {version} is installed, the lock has {pins[name].version}: run `make setup`"
         elif licence is None:

@@ -203,6 +203,11 @@ class Settings(BaseModel):
     server or a proxy that keeps tenants apart by it. The operator's own queries go without it. Default: none, and an
     expression reads whatever the operator may read."""
 
+    prometheus_namespace_label: Annotated[str, Field(pattern=r"^([a-zA-Z_][a-zA-Z0-9_]{0,63})?$")] = ""
+    """Label that keeps each `backlog.query` to the series of its own namespace, as `namespace`: each selector of an
+    expression gets it as a matcher. What cannot be kept to that is not asked, and told so. Default: none, since what
+    measures a lag often runs in another namespace, and an expression reads whatever the operator may read."""
+
     backlog_queries_per_tick: Annotated[int, Ge(1), Le(1000)] = 20
     """Different `backlog.query` that are asked in one tick at most, shared by all namespaces alike. Each is asked
     within five minutes, 1,200 with the defaults; what is beyond is not asked, and told so. Default 20."""

@@ -60,10 +60,14 @@ def test_all_that_binds_has_to_be_accepted(expression: str, accepted: bool) -> N
 
 
 def test_what_is_wrong_is_told_with_what_to_do() -> None:
-    pins = {name: Pin(name, "1.0", "", ()) for name in ("silent", "viral", "other", "good", "absent")}
+    pins = {
+        name: Pin(name, "1.0", "", ())
+        for name in ("silent", "viral", "other", "good", "absent", "promql-parser")
+    }
     pins["other"] = Pin("other", "2.0", "", ())
     installed = {
         "silent": Library(),
+        "promql-parser": Library(),
         "viral": Library(License_Expression="AGPL-3.0-only"),
         "other": Library(License="MIT"),
         "good": Library(License="MIT"),

@@ -32,6 +32,12 @@ OPTIONS: tuple[tuple[str, ...], ...] = (
         "Header with the namespace of each backlog.query; default none.",
         PROMETHEUS,
     ),
+    (
+        "prometheus_namespace_label",
+        "LABEL",
+        "Label that keeps each backlog.query to its namespace; default none.",
+        PROMETHEUS,
+    ),
     ("backlog_queries_per_tick", "N", "Different backlog.query asked in a tick; default 20.", PROMETHEUS),
     ("leader_election", "", "Let a Lease decide which replica acts; default yes.", LEASE),
     ("lease_name", "NAME", "Name of the Lease; default headgate-operator.", LEASE),

@@ -98,9 +98,15 @@ def _cluster(api: ApiClient, settings: Settings, metrics: OperatorMetrics) -> Cl
 
 
 def _prometheus(settings: Settings, metrics: OperatorMetrics) -> Poller:
+    options = prometheus_options(settings)
+    return Unmeasured() if options is None else PrometheusPoller(options, queried=metrics.queried)
+
+
+def prometheus_options(settings: Settings) -> PrometheusOptions | None:
+    """Return how Prometheus is asked; `None`: there is none to ask."""
     if settings.prometheus_url is None:
-        return Unmeasured()
-    options = PrometheusOptions(
+        return None
+    return PrometheusOptions(
         url=settings.prometheus_url,
         bearer_token_file=settings.prometheus_bearer_token_file,
         username=settings.prometheus_username,
@@ -111,8 +117,8 @@ def _prometheus(settings: Settings, metrics: OperatorMetrics) -> Poller:
         expressions_per_tick=settings.backlog_queries_per_tick,
         tick_seconds=settings.tick.total_seconds(),
         tenant_header=settings.prometheus_tenant_header,
+        namespace_label=settings.prometheus_namespace_label,
     )
-    return PrometheusPoller(options, queried=metrics.queried)
 
 
 async def connect() -> ApiClient:

@@ -55,6 +55,8 @@ class PrometheusOptions:
     """Seconds between two ticks: how many can be evaluated in a time depends on it."""
     tenant_header: str = ""
     """Header that tells the server of which namespace an expression is; empty: none does."""
+    namespace_label: str = ""
+    """Label whose value each series has to be of the expression's own namespace by; empty: any series will do."""
 
 
 LabelsT = TypeVar("LabelsT")

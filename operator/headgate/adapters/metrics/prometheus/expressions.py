@@ -3,7 +3,7 @@
 Each has its own short time, which Prometheus is told too, and may return few samples. At each tick so many are asked
 as `PrometheusOptions` allows, `budget` says whose. One that fails is asked less and less often, and so is one that
 takes long. They are evaluated beside the tick: it waits for them a moment, and takes a late answer with the next one.
-Equal expressions are evaluated once for all who wrote them, unless the server is told whose each is.
+Equal expressions are evaluated once for all who wrote them, unless what they read depends on whose each is.
 
 As in a rule of Prometheus, an expression holds while it returns a sample. Returning none is a no, and so are
 zeros; only an expression that could not be evaluated is unknown. NaN and an answer that was cut off are unknown
@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import count
 from typing import TypeVar
 
@@ -29,6 +30,7 @@ import msgspec
 from headgate.adapters.metrics.fair_threads import FairThreads
 from headgate.adapters.metrics.prometheus.answer import QueryFailure, Vector, VectorDecoder
 from headgate.adapters.metrics.prometheus.client import PrometheusClient, PrometheusOptions, Queried, ignore
+from headgate.adapters.metrics.prometheus.tenant import bound
 from headgate.reconcile.metric_table import LARGEST
 from headgate.reconcile.ports import Outage, OutageReason
 
@@ -107,7 +109,7 @@ LEFT_OUT = Answer(
 """The answer for an expression that there is no room for."""
 
 Place = tuple[str, str]
-"""Whose an expression is as far as the server is told, and the expression."""
+"""Whose an expression is as far as what it reads depends on that, and the expression."""
 
 
 class Expressions:
@@ -129,6 +131,8 @@ class Expressions:
         self._most = options.expressions_per_tick
         self._room = max(1, int(self._most * STANDS_SECONDS / options.tick_seconds))
         self._tenant_header = options.tenant_header
+        self._namespace_label = options.namespace_label
+        self._bound = lru_cache(maxsize=self._room)(bound)
         self._decoder = VectorDecoder(_Labels)
         self._threads = FairThreads(AT_ONCE, "backlog-query", share=SHARE)
         self._answers: dict[Place, Answer] = {}
@@ -183,7 +187,7 @@ class Expressions:
         self._client.close()
 
     def _place(self, namespace: str, expression: str) -> Place:
-        return (namespace if self._tenant_header else "", expression)
+        return (namespace if self._tenant_header or self._namespace_label else "", expression)
 
     def _collect(self) -> None:
         for place, (_, future, asked_at) in list(self._running.items()):
@@ -203,6 +207,8 @@ class Expressions:
         tenant, expression = place
         if len(expression) > LONGEST:
             raise QueryFailure(OutageReason.QUERY_FAILED, f"it is longer than {LONGEST} characters")
+        if self._namespace_label:
+            expression = self._bound(expression, self._namespace_label, tenant)
         headers = {self._tenant_header: tenant} if self._tenant_header else {}
         began = self._clock()
         value = deciding(self._client.ask(expression, self._decoder, limit=MOST_SAMPLES, headers=headers))
