@@ -129,7 +129,11 @@ LINES: Final = (
         "the same in columns (`spark.headgate.columnarKafka`), against the same",
     ),
     Line("alternatives", "join_vs_best_flink", "interval join with backfill, against the fastest of four"),
-    Line("alternatives", "aggregation_vs_flink_rocksdb", "aggregation, against the fastest with state in RocksDB"),
+    Line(
+        "alternatives",
+        "aggregation_vs_flink_rocksdb",
+        "aggregation, against the fastest with state in RocksDB",
+    ),
     Line("backlog", "cogroup_vs_flink_streaming", "coGroup, against Flink 2.3 on RocksDB"),
     Line("backlog", "join_vs_flink_streaming", "interval join with backfill, against the same"),
     Line(

@@ -97,7 +97,10 @@ def test_the_application_is_explained_with_the_update_mode_of_each_setting(
         ({}, "while live a batch is sized to take at most 10s"),
         ({"checkpoint": {"interval": "5s"}}, "while live a batch is sized to take at most 5s"),
         ({"checkpoint": {"interval": "1m"}}, "while live a batch is sized to take at most 10s"),
-        ({"batch": {"maxRecords": 5000}}, "the first one of all has 5,000 records, each at most 4 times as many"),
+        (
+            {"batch": {"maxRecords": 5000}},
+            "the first one of all has 5,000 records, each at most 4 times as many",
+        ),
     ],
 )
 def test_a_query_is_explained_by_what_is_in_force(settings: Manifest, line: str) -> None:

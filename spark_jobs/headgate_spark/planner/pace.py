@@ -7,11 +7,11 @@
 until a second batch of this run was to take `T / 2` or more, or a first one had more than `initialRecords`.
 
 `n` records took `t` seconds in the largest batch that was kept; `T` is the target now. It allows more, and
-never less: a run begins with what a run that had gone on would have been granted next. The largest batch is kept, not the
-last one: weeks of small batches tell little of a backlog; one that has fewer records and takes twice as long refutes
-it. The first batch of a run does not: it loads the state, in a JVM that has compiled nothing, so a hundred thousand
-records may take it longer than a million take later. A checkpoint in which no batch was planned yet has no pace,
-whatever is beside it: another job may have been there.
+never less: a run begins with what a run that had gone on would have been granted next. The largest batch is kept,
+not the last one: weeks of small batches tell little of a backlog; one that has fewer records and takes twice as long
+refutes it. The first batch of a run does not: it loads the state, in a JVM that has compiled nothing, so a hundred
+thousand records may take it longer than a million take later. A checkpoint in which no batch was planned yet has no
+pace, whatever is beside it: another job may have been there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Pace:
     """When it was committed: Unix seconds."""
 
     def after(self, batch: Sample, now: float, *, is_first: bool) -> Pace:
-        """Return what to keep once another large batch, perhaps the first of its run, was committed; itself, mostly."""
+        """Return what to keep once another large batch, perhaps the first of a run, was committed; itself, mostly."""
         is_larger = batch.records >= LARGER * self.records
         is_alike = LIKE * batch.records >= self.records
         faster = (batch.records / batch.seconds) / (self.records / self.seconds)

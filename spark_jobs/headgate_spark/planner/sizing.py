@@ -90,7 +90,7 @@ class BatchSizer:
         self._filled: deque[tuple[float, Sample]] = deque(maxlen=REMEMBERED)
         self._overran: Sample | None = None
         self.large_batch: Sample | None = None
-        """The last batch, if it was full or larger than the last full one, and had a target; whoever reads it clears it."""
+        """The last batch, if it had a target and was full or larger than the last full one; reading clears it."""
         self._unweighed: OrderedDict[int, tuple[int, bool]] = OrderedDict()
         """Records of batches whose memory is not known yet, and whether their grant made them as large."""
 
