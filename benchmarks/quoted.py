@@ -143,6 +143,29 @@ LINES: Final = (
         "{:.2f}x",
     ),
     Line(
+        "live",
+        "realtime_live_p99_seconds",
+        "age of a result once live in real-time mode (99th percentile, the worst of six loads)",
+        "{:.3f} s",
+    ),
+    Line(
+        "live",
+        "realtime_live_p99_vs_plain_realtime",
+        "the same, against Spark's real-time mode alone",
+        "{:.2f}x",
+    ),
+    Line(
+        "live",
+        "realtime_backlog_vs_plain_realtime",
+        "a backlog of ten million records, live in real-time mode after it: speed, against that mode alone",
+    ),
+    Line(
+        "live",
+        "realtime_switch_gap_seconds",
+        "longest silence of the output where a query enters or leaves real-time mode",
+        "{:.2f} s",
+    ),
+    Line(
         "backlog",
         "alignment_records_beyond_headgate",
         "two topics aligned to 1 s: records read past the limit, from a cold start",
@@ -232,6 +255,8 @@ FIRST: Final = frozenset(
         "cogroup_vs_flink_streaming",
         "live_latency_vs_low_latency",
         "alignment_records_beyond_headgate",
+        "realtime_live_p99_seconds",
+        "realtime_backlog_vs_plain_realtime",
         "throughput_vs_plain",
         "question_p50_seconds",
         "reaction_p95_seconds",

@@ -17,7 +17,8 @@ from headgate_spark.planner.source import SourceState
 
 CAUGHT_UP_SECONDS = 5.0
 """A query has caught up when a batch took all there was and was over so soon: what has come in meanwhile is little.
-Real-time mode takes it at its own pace, which is several times slower, beside what goes on coming in."""
+Real-time mode takes it at its own pace, half of that or less (`realtime_backlog_vs_plain_realtime`), beside what goes
+on coming in."""
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 60.0, 3600.0
 """From a refusal to the next try: what a query is like does not change."""
 FIRST_SOON_SECONDS, LAST_SOON_SECONDS = 5.0, 60.0
