@@ -29,7 +29,7 @@ from prometheus_client.registry import Collector
 from headgate import __version__
 from headgate.api.application import MetricsSource
 from headgate.api.crd import PLURAL
-from headgate.reconcile.ports import OutageReason
+from headgate.reconcile.ports import OF_ONE_QUERY
 
 PREFIX = "headgate_operator_"
 
@@ -58,14 +58,6 @@ _CODES = (
     *("unavailable", _OTHER),
 )
 """Those that a person does something different about."""
-_QUERY_FAILURES = (
-    OutageReason.CONNECTION_FAILED,
-    OutageReason.HTTP_ERROR,
-    OutageReason.MALFORMED,
-    OutageReason.QUERY_TIMEOUT,
-    OutageReason.QUERY_FAILED,
-    OutageReason.CREDENTIALS_UNREADABLE,
-)
 
 
 class OperatorMetrics:
@@ -106,7 +98,7 @@ class OperatorMetrics:
         self._query_failures = self._counter(
             "prometheus_query_failures",
             "Queries to Prometheus without a usable answer.",
-            {"reason": _QUERY_FAILURES},
+            {"reason": OF_ONE_QUERY},
         )
         self._ticks = self._histogram(
             "tick_duration_seconds",

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from headgate.api.status import SparkApplicationStatus
 from headgate.decision.driver import Driver, Obstacle
@@ -85,6 +85,17 @@ class OutageReason(StrEnum):
     """The operator has just started, or has just heard of the application."""
     STALE = "Stale"
     """Readings came, but all of them are older than `metrics.staleAfter`."""
+
+
+OF_ONE_QUERY: Final = (
+    OutageReason.CONNECTION_FAILED,
+    OutageReason.HTTP_ERROR,
+    OutageReason.MALFORMED,
+    OutageReason.QUERY_TIMEOUT,
+    OutageReason.QUERY_FAILED,
+    OutageReason.CREDENTIALS_UNREADABLE,
+)
+"""Why a query to Prometheus brings nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from headgate.api.status import Condition, ConditionStatus
 from headgate.cli.checks import RUNBOOK, Finding, Level, unmet
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.decision.driver import State
-from headgate.reconcile.ports import OutageReason
+from headgate.reconcile.ports import OF_ONE_QUERY, OutageReason
 from headgate.reconcile.readiness import CONTROL_PENDING
 from headgate.reconcile.times import duration_text
 
@@ -26,17 +26,7 @@ SUPPORTED_SPARK: Final = re.compile(r"4\.[0-3](\.|$)")
 
 BY_METRICS: Final = "see check metrics first: a driver reports by its metrics"
 
-OF_PROMETHEUS: Final = frozenset(
-    {
-        OutageReason.CONNECTION_FAILED,
-        OutageReason.HTTP_ERROR,
-        OutageReason.MALFORMED,
-        OutageReason.QUERY_TIMEOUT,
-        OutageReason.QUERY_FAILED,
-        OutageReason.CREDENTIALS_UNREADABLE,
-        OutageReason.NOT_ASKED,
-    }
-)
+OF_PROMETHEUS: Final = frozenset({*OF_ONE_QUERY, OutageReason.NOT_ASKED})
 """Outages that say that Prometheus cannot be asked, where it is asked at all."""
 
 
