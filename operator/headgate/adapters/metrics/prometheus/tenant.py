@@ -54,13 +54,13 @@ def bound(expression: str, label: str, namespace: str) -> str:
     try:
         if _QUOTE.search(_ASIDE.sub("", expression)):
             raise ValueError(_UNENDED)  # noqa: TRY301  all that is refused is told below
-        return back(_bound(_ASIDE.sub(aside, expression), f'{label}="{namespace}"'))
+        return back(_bound(_ASIDE.sub(aside, expression), label, namespace))
     except BaseException as problem:  # a panic of the parser is no Exception
         message = f"it cannot be kept to the series of its namespace (prometheusNamespaceLabel): {back(str(problem))}"
         raise QueryFailure(OutageReason.QUERY_FAILED, message) from problem
 
 
-def _bound(expression: str, matcher: str) -> str:
+def _bound(expression: str, label: str, namespace: str) -> str:
     """Return an expression with the matcher in each selector; raises ValueError. What is in quotes is a mark."""
     if len(_PARTS.findall(expression)) > MOST_PARTS:
         raise ValueError(
@@ -69,9 +69,8 @@ def _bound(expression: str, matcher: str) -> str:
     parsed = promql_parser.parse(expression)
     promql_parser.walk(parsed, _refuse)
     # It writes braces for selectors alone, and for each.
-    text = str(parsed).replace("{", f"{{{matcher},").replace(",}", "}")
-    label, _, namespace = matcher.partition("=")
-    added = f'Matcher{{op:Equal,name:"{label}",value:{namespace},}},'
+    text = str(parsed).replace("{", f'{{{label}="{namespace}",').replace(",}", "}")
+    added = f'Matcher{{op:Equal,name:"{label}",value:"{namespace}",}},'
     written = _tree(promql_parser.parse(text))
     is_bound = written.count(f"matchers:[{added}") == written.count("VectorSelector{")
     if not is_bound or written.replace(added, "") != _tree(parsed):
