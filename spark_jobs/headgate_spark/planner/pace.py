@@ -48,8 +48,7 @@ class Pace:
         faster = (batch.records / batch.seconds) / (self.records / self.seconds)
         is_slower = faster <= 1 / LIKE and not is_first
         has_changed = faster >= LIKE or is_slower or now - self.at >= RENEWED_SECONDS
-        took_longer = batch.records <= self.records and batch.seconds >= LIKE * self.seconds
-        is_refuted = took_longer and not is_first
+        is_refuted = is_slower and batch.seconds >= LIKE * self.seconds
         is_new = is_larger or (is_alike and has_changed) or is_refuted or self.is_over(now)
         return paced(batch, now) if is_new else self
 
