@@ -127,13 +127,6 @@ def test_files_of_a_release_have_its_version(page: str) -> None:
     assert {*named} <= {__version__}
 
 
-@pytest.mark.parametrize("page", TEXTS)
-def test_each_test_that_a_page_names_is_there(page: str) -> None:
-    for file, test in re.findall(r"\b(tests/[\w/]+\.py)(?:::(\w+))?", TEXTS[page]):
-        assert (ROOT / file).is_file(), file
-        assert not test or f"def {test}(" in (ROOT / file).read_text(encoding="utf-8"), f"{file}::{test}"
-
-
 def in_navigation(entry: Any) -> list[str]:
     """The pages that are reached from an entry of the site's navigation."""
     if isinstance(entry, str):
