@@ -108,7 +108,7 @@ test-quick: setup  ## What needs no JVM, no Go and no processes of its own; two 
 test-spark-versions: setup  ## The shim, and a governed job on a real broker, on every supported version of Spark; about ten minutes
 	PYTHONPATH=tests:. $(BIN)/python tests/spark_versions/run.py
 
-test-object-store: setup jars  ## The fence on S3A, and two drivers that race there, on a server of S3 with conditional writes; two minutes
+test-object-store: setup jars  ## The fence on S3A, and two drivers that race there, on a server of S3 with conditional writes; four minutes
 	PYTHONPATH=tests:. $(BIN)/python tests/object_store/run.py
 
 demo: $(RUNS)  ## A backlog of flights, then live: Spark's default and governed, side by side
