@@ -161,6 +161,11 @@ LINES: Final = (
     ),
     Line(
         "live",
+        "realtime_backlog_columnar_vs_plain_realtime",
+        "the same in columns (`spark.headgate.columnarKafka`), against the same",
+    ),
+    Line(
+        "live",
         "realtime_switch_gap_seconds",
         "longest silence of the output where a query enters or leaves real-time mode",
         "{:.2f} s",

@@ -127,14 +127,18 @@ def governed(
     pending: int | None = None,
     batch: float = BATCH_SECONDS,
     dwell: float = DWELL_SECONDS,
+    more: Mapping[str, str] | None = None,
 ) -> Iterator[Governed]:
-    """Start a governed driver; above so many pending records it says by itself that it is in backlog."""
+    """Start a governed driver; above so many pending records it says by itself that it is in backlog.
+
+    `more` are Spark properties of this driver alone.
+    """
     given = arguments(bench, place, used, count=count)
     backlog = None if pending is None else BacklogControl(pending_records=pending)
     told = document(
         1, backlog=False, sources={used.into: SourceControl(backlog=backlog)}, batch=batch, dwell=dwell
     )
-    with by_document(place, ECHO, given, conf(place), told) as child:
+    with by_document(place, ECHO, given, {**conf(place), **(more or {})}, told) as child:
         yield Governed(child, place)
 
 
