@@ -41,11 +41,13 @@ class Bench(local.Bench):
         return name
 
     @contextmanager
-    def passing_topics(self, prefix: str, count: int, partitions: int) -> Iterator[list[str]]:
+    def passing_topics(self, prefix: str, count: int, partitions: int, **config: str) -> Iterator[list[str]]:
         """Make empty topics that are gone afterwards: a broker with a thousand partitions starts slowly."""
         known = self.broker.admin.list_topics(timeout=20).topics
         new = (f"{prefix}-{n}" for n in itertools.count(1) if f"{prefix}-{n}" not in known)
-        names = [self.broker.topic(name, partitions=partitions) for name in itertools.islice(new, count)]
+        names = [
+            self.broker.topic(name, partitions=partitions, **config) for name in itertools.islice(new, count)
+        ]
         try:
             yield names
         finally:

@@ -52,8 +52,11 @@ class Topics:
 def topics(
     bench: Bench, name: str, into: str | None = None, partitions: int = PARTITIONS
 ) -> Iterator[Topics]:
-    """Make the topics of a job, which are gone afterwards; `into` is one that is there and stays."""
-    with bench.passing_topics(f"{name}-out", 1, 1) as (out,):
+    """Make the topics of a job, which are gone afterwards; `into` is one that is there and stays.
+
+    The broker dates what it writes to the other one, so that nobody has to be awake to tell when a result is there.
+    """
+    with bench.passing_topics(f"{name}-out", 1, 1, message_timestamp_type="LogAppendTime") as (out,):
         if into is not None:
             yield Topics(into, out)
             return

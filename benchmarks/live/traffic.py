@@ -6,6 +6,7 @@ that is counted from there has no coordinated omission.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -27,7 +28,7 @@ class Seen:
     """One record of the output."""
 
     at: float
-    """When it was there (`Ends`: when it was written), in seconds since 1970."""
+    """When it was seen (`Written`: when the broker wrote it), in seconds since 1970."""
     value: str
 
 
@@ -43,18 +44,15 @@ class Output:
 
 
 @contextmanager
-def reading(bootstrap: str, topic: str, *, from_now: bool = False) -> Iterator[Output]:
-    """Read a topic of one partition while the block runs: from its beginning, or from its end as it now is."""
+def reading(bootstrap: str, topic: str) -> Iterator[Output]:
+    """Read a topic of one partition from its beginning, while the block runs."""
     settings: dict[str, str | int] = {
         "group.id": f"{topic}-seen",
         "enable.auto.commit": "false",
         "fetch.wait.max.ms": 5,
     }
     consumer = Consumer(client_settings(bootstrap, **settings))
-    partition = TopicPartition(topic, 0, 0)
-    if from_now:
-        partition.offset = consumer.get_watermark_offsets(partition, timeout=CONNECT_SECONDS)[1]
-    consumer.assign([partition])
+    consumer.assign([TopicPartition(topic, 0, 0)])
     output, over = Output(), threading.Event()
 
     def read() -> None:
@@ -73,43 +71,41 @@ def reading(bootstrap: str, topic: str, *, from_now: bool = False) -> Iterator[O
         consumer.close()
 
 
-class Ends:
-    """The first and the last records of a topic of one partition, looked up when they are asked for."""
+class Written:
+    """A topic of one partition, read when it is asked for: who reads along takes from the cores that are measured."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
-        self._consumer = Consumer(client_settings(bootstrap, **{"group.id": f"{topic}-ends"}))
+        self._consumer = Consumer(client_settings(bootstrap, **{"group.id": f"{topic}-written"}))
         self._topic = topic
 
-    def __enter__(self) -> Ends:
+    def __enter__(self) -> Written:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._consumer.close()
 
+    def size(self) -> int:
+        """Return how many records there are."""
+        partition = TopicPartition(self._topic, 0)
+        return int(self._consumer.get_watermark_offsets(partition, timeout=CONNECT_SECONDS)[1])
+
     def first(self, count: int) -> Sequence[Seen] | None:
         """Return the first so many; `None`: there are fewer."""
-        return self._from(0, count) if self._size() >= count else None
+        return list(itertools.islice(self.since(0), count)) if self.size() >= count else None
 
     def last(self, count: int) -> Sequence[Seen]:
         """Return the last so many, or all there are."""
-        size = self._size()
-        begin = max(0, size - count)
-        return self._from(begin, size - begin)
+        return list(self.since(max(0, self.size() - count)))
 
-    def _size(self) -> int:
-        return int(
-            self._consumer.get_watermark_offsets(TopicPartition(self._topic, 0), timeout=CONNECT_SECONDS)[1]
-        )
-
-    def _from(self, begin: int, count: int) -> list[Seen]:
-        """Return records with the time at which they were written."""
+    def since(self, begin: int) -> Iterator[Seen]:
+        """Yield the records from an offset to where the topic now ends, with the time at which each was written."""
+        missing = self.size() - begin
         self._consumer.assign([TopicPartition(self._topic, 0, begin)])
-        found: list[Seen] = []
-        while len(found) < count:
-            messages = self._consumer.consume(count - len(found), POLL_SECONDS)
-            values = ((m.timestamp()[1] / 1000, m.value()) for m in messages if m.error() is None)
-            found += [Seen(at, (value or b"").decode()) for at, value in values]
-        return found
+        while missing > 0:
+            messages = self._consumer.consume(min(missing, CHUNK), POLL_SECONDS)
+            found = [m for m in messages if m.error() is None]
+            missing -= len(found)
+            yield from (Seen(m.timestamp()[1] / 1000, (m.value() or b"").decode()) for m in found)
 
 
 class Sender:
@@ -118,8 +114,12 @@ class Sender:
     def __init__(
         self, bootstrap: str, topic: str, partitions: int, numbers: Sequence[int] | None = None
     ) -> None:
-        """`numbers` are what records are numbered by, again and again; else it is from 0 on."""
-        self._producer = Producer(client_settings(bootstrap, **{"linger.ms": 0, "acks": 1}))
+        """`numbers` are what records are numbered by, again and again; else it is from 0 on.
+
+        Records linger for 5 ms, the default of Kafka's producers since 4.0: one request for each of twenty thousand
+        records a second takes a core of the broker, which is one of the two that are measured on.
+        """
+        self._producer = Producer(client_settings(bootstrap, **{"linger.ms": 5, "acks": 1}))
         self._topic, self._partitions, self._numbers = topic, partitions, numbers
         self.sent = 0
         self.last_ms = 0

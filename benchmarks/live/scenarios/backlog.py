@@ -13,7 +13,7 @@ from benchmarks.kafka.scenario import Bench, is_kept
 from benchmarks.live.driver import KEYS, PARTITIONS, START_SECONDS, governed, on_a_broker, real_time, topics
 from benchmarks.live.scenario import Bench as LiveBench
 from benchmarks.live.scenario import Scenario
-from benchmarks.live.traffic import Ends, Output, Seen, Sender, reading
+from benchmarks.live.traffic import Output, Seen, Sender, Written, reading
 from benchmarks.local.child import Child
 from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.statistics import rotated
@@ -63,7 +63,7 @@ def measured(bench: Bench, scale: float) -> Mapping[str, Measured]:
 def catch_up(bench: Bench, kind: str, records: int) -> float:
     """Return how many records a second a count gets through, from its first output on."""
     place, into = bench.place(f"backlog-{kind}"), filled(bench, records)
-    with topics(bench, "backlog", into) as used, Ends(bench.broker.bootstrap, used.out) as output:
+    with topics(bench, "backlog", into) as used, Written(bench.broker.bootstrap, used.out) as output:
         properties = KINDS[kind]
         if properties is None:
             with real_time(bench, place, used, count=True) as child:
@@ -80,7 +80,7 @@ def filled(bench: Bench, records: int) -> str:
     return name
 
 
-def records_per_second(child: Child, output: Ends, records: int) -> float:
+def records_per_second(child: Child, output: Written, records: int) -> float:
     """Wait until all are counted; the start of the driver, and the first count of each key, are not part of it.
 
     The output is looked at from its ends, since real-time mode writes a line for each record: who reads all of them

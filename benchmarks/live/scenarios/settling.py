@@ -18,7 +18,8 @@ from benchmarks.kafka.scenario import Bench, properties
 from benchmarks.live.driver import ECHO, QUERY, START_SECONDS, Topics, on_a_broker, topics
 from benchmarks.live.scenario import Bench as LiveBench
 from benchmarks.live.scenario import Scenario
-from benchmarks.live.traffic import Sender, reading
+from benchmarks.live.scenarios.latency import LAST_RECORDS, LOOK_SECONDS, due_ms, is_there
+from benchmarks.live.traffic import Sender, Written
 from benchmarks.local.child import Child
 from benchmarks.local.drivers import Place, by_document, plain
 from benchmarks.local.results import Figure, Goal, Measured
@@ -72,28 +73,23 @@ def run(bench: Bench, kind: str, records: int, seconds: float) -> Sequence[tuple
         waiting = (Record(n % PARTITIONS, START_MS, value) for n, value in enumerate(values))
         send(bench.broker.bootstrap, used.into, waiting)
         log = place.events
-        with started(bench, kind, place, used) as child:
+        with (
+            started(bench, kind, place, used) as child,
+            Written(bench.broker.bootstrap, used.out) as output,
+        ):
             child.wait_for("the end of the backlog", lambda: has_read(log, records), CATCH_UP_SECONDS)
-            with reading(bench.broker.bootstrap, used.out, from_now=True) as output:
-                sender = Sender(bench.broker.bootstrap, used.into, PARTITIONS, keys)
-                began = time.time()
-                sender.steadily(PER_SECOND, seconds)
-                child.wait_for(
-                    "the last output",
-                    lambda: (
-                        True
-                        if any(ms(each.value) >= sender.last_ms for each in output.seen[-MOST:])
-                        else None
-                    ),
-                    START_SECONDS,
-                )
-    came = ((ms(each.value) / 1000, each.at) for each in output.seen)
+            begin = output.size()
+            sender = Sender(bench.broker.bootstrap, used.into, PARTITIONS, keys)
+            began = time.time()
+            sender.steadily(PER_SECOND, seconds)
+            child.wait_for(
+                "the last output",
+                lambda: is_there(output.last(LAST_RECORDS), sender.last_ms),
+                START_SECONDS,
+                LOOK_SECONDS,
+            )
+            came = [(due_ms(each) / 1000, each.at) for each in output.since(begin)]
     return [(due - began, at - due) for due, at in came if due >= began]
-
-
-def ms(value: str) -> int:
-    """Return when the latest record of a count was due."""
-    return int(value.rsplit(" ", 1)[1])
 
 
 def has_read(log: EventLog, records: int) -> bool | None:
