@@ -184,15 +184,15 @@ LINES: Final = (
         "{:,.0f}",
     ),
     Line(
-        "kafka",
-        "throughput_vs_plain",
-        "speed of reading Kafka, against Spark's own in batches of the same size",
+        "door",
+        "throughput_vs_plain_kafka",
+        "speed of a job that reads Kafka, against Spark's own in batches of the same size, with a local checkpoint",
         "{:.2f}x",
     ),
     Line(
         "kafka",
         "kafka_read_vs_plain",
-        "the same in columns (`spark.headgate.columnarKafka`), one column of five million records, polls of 10,000",
+        "Kafka read in columns (`spark.headgate.columnarKafka`), one column of five million records, polls of 10,000",
     ),
     Line("kafka", "kafka_read_vs_plain_small_polls", "the same, polls of 500, Kafka's default"),
     Line(
@@ -262,7 +262,7 @@ FIRST: Final = frozenset(
         "alignment_records_beyond_headgate",
         "realtime_live_p99_seconds",
         "realtime_backlog_vs_plain_realtime",
-        "throughput_vs_plain",
+        "throughput_vs_plain_kafka",
         "question_p50_seconds",
         "reaction_p95_seconds",
         "idle_cpu_cores",
