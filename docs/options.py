@@ -61,12 +61,13 @@ is governed whole: batches are sized by `batch`, with its defaults.
 
 A query fails at its start, with everything that is wrong, where a name is no setting (the nearest one is named),
 where a value has not the form, and where settings must not be said together. The words are those of `headgate
-validate`. What a source cannot do (`recordsPerCheckpoint` where no batch can be cut) is told in the log, as it is
-of a document.
+validate`. What a source cannot do (`recordsPerCheckpoint` where no batch can be cut, `backlog.pendingRecords` where
+nobody can tell how many records wait) is told in the log, as it is of a document.
 
 A property of a query that the job does not have, or of a source that the query does not have, cannot be refused: the
 one that is meant may start later. It is told in the log, with the nearest name that there is, half a minute after the
-job has started its last query, in `headgate_setting_unmatched`, and as an Event `UnknownName` of the resource.
+job has started its last query, or as the driver ends; in `headgate_setting_unmatched`; and as an Event `UnknownName`
+of the resource.
 
 Nothing is refused of what only an option and a document together make: the document was judged by itself, and a
 running query is not stopped for it.
