@@ -71,9 +71,12 @@ def _of_cluster(cluster: "Cluster", name: str | None, *, everywhere: bool) -> "I
 
 
 def _of_machine(launcher: str | None, state_dir: Path | None) -> "Iterator[Finding]":
+    from headgate.adapters.local.state_dir import StateDir
     from headgate.cli.checks.local_run import check_run
     from headgate.cli.checks.machine import check_machine
 
+    if state_dir is not None:
+        StateDir.of_run(state_dir)  # a wrong option is told at once, and not after a query of ten seconds
     yield from check_machine(launcher)
     if state_dir is not None:
         yield from check_run(state_dir)
