@@ -374,7 +374,14 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_start(folder: Pat
 
 @pytest.mark.parametrize(
     ("options", "says"),
-    [(("--launcher", "'"), "--launcher ': No closing quotation"), (("--tick", "inf"), "--tick")],
+    [
+        (("--launcher", "'"), "--launcher ': No closing quotation"),
+        (
+            ("--launcher", "nope --x"),
+            "--launcher nope --x: there is no command nope; give the path of headgate-run",
+        ),
+        (("--tick", "inf"), "--tick"),
+    ],
 )
 def test_an_option_that_cannot_be_is_refused(folder: Path, options: tuple[str, ...], says: str) -> None:
     ended = subprocess.run(
