@@ -88,16 +88,16 @@ property or the control document says it of the query, whatever its value is. A 
 protecting; one that is not there does not. What only paces (`interval`, `batch` and the like) is no reason to end.
 Under `headgate-run` it is `fail` that holds where nothing is said.
 
-A Spark older than 4.0 loads nothing of Headgate into its sessions, so nobody can see what its queries ask for. A session
-with this jar ends there with a sentence; with `continue` it goes on without Headgate.
+A Spark older than 4.0 loads nothing of Headgate into its sessions, so nobody can see what its queries ask for. A
+session with this jar ends there with a sentence; with `continue` it goes on without Headgate.
 
 A planner that is there, and finds a control document that it cannot read, holds the queries until there is one
 ([rules](control-document.md#rules)), but for those with `continue`: they run at their own trigger.
 
 ## Where a source is out of reach
 
-`spark.headgate.sourceOutage` says how long the queries of a session wait for a source that cannot be asked what it has
-(`5m` where nothing is said, `0s`: not at all). Then the query fails. Only what the source itself calls
+`spark.headgate.sourceOutage` says how long the queries of a session wait for a source that cannot be asked what it
+has (`5m` where nothing is said, `0s`: not at all). Then the query fails. Only what the source itself calls
 temporary is waited for ([Kafka](kafka.md#when-the-broker-is-away)).
 
 ## Two drivers on one checkpoint

@@ -49,6 +49,12 @@ def test_the_committed_reference_is_what_the_models_say() -> None:
     assert committed == render_reference(), "run headgate crd --reference --out docs/reference"
 
 
+def test_a_field_that_is_refused_has_neither_type_nor_update_mode_on_the_page() -> None:
+    rows = [line.split(" | ") for line in render_reference().splitlines() if " | Refused: " in line]
+    assert len(rows) > 50
+    assert [row for row in rows if row[1:4] != [""] * 3] == []
+
+
 def test_rendering_twice_gives_the_same_text() -> None:
     assert render_crd() == render_crd()
 

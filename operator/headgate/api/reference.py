@@ -11,6 +11,7 @@ from headgate.api.application import API_VERSION, KIND, application_schema
 from headgate.api.rules import RULES
 from headgate.api.schema import Schema
 from headgate.api.update_modes import update_mode_of
+from headgate.api.wording import is_refused
 from headgate_contract.durations import PATTERN as DURATION
 
 FILE_NAME: Final = "sparkapplication.md"
@@ -74,7 +75,7 @@ def _row(path: str, field: Schema, *, is_required: bool, has_modes: bool) -> str
         cells.append("**required**" if is_required else f"`{_written(default)}`" if is_shown else "")
         cells.append(
             ""
-            if "properties" in field and "type" in field
+            if is_refused(field) or ("properties" in field and "type" in field)
             else update_mode_of(path.replace("[]", "")).lower()
         )
     cells.append(field.get("description", "").replace("|", "\\|"))
@@ -86,13 +87,15 @@ def _written(default: object) -> str:
 
 
 def _type(field: Schema) -> str:
+    if is_refused(field):
+        return ""
     match field:
         case {"enum": values}:
             name = ", ".join(f"`{value}`" for value in values)
         case {"pattern": str(pattern)} if pattern == DURATION:
             name = "duration"
         case {"items": items}:
-            name = f"list of {'objects' if 'properties' in items else _type(items)}"
+            name = f"list of {'objects' if items.get('type') == 'object' else _type(items)}"
         case {"additionalProperties": _}:
             name = "map of text"
         case {"type": "string"}:
