@@ -4,7 +4,7 @@ Every word on it stands at a field or rule: `headgate crd --reference` writes th
 test holds the committed page to it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from headgate.api.application import API_VERSION, KIND, application_schema
@@ -28,6 +28,9 @@ it from its next batch on), *executors* (some come or go, the query goes on) or 
 the end of a batch and started anew).
 """
 
+_OF_DRIVERS: Final = "spec.driver.podTemplate"
+_OF_EXECUTORS: Final = "spec.executor.podTemplate"
+
 _RULES: Final = """\
 ## What is refused
 
@@ -42,14 +45,27 @@ the same words.
 def render_reference() -> str:
     schema = application_schema()
     parts = [_HEAD.format(description=schema["description"])]
-    parts += _sections("spec", schema["properties"]["spec"], has_modes=True)
+    parts += _with_templates_last(dict(_sections("spec", schema["properties"]["spec"], has_modes=True)))
     parts.append(_RULES + "".join(f"| `{rule.on}` | {rule.message} |\n" for rule in RULES))
-    parts += _sections("status", schema["properties"]["status"], has_modes=False)
+    parts += dict(_sections("status", schema["properties"]["status"], has_modes=False)).values()
     return "\n".join(parts)
 
 
-def _sections(path: str, schema: Schema, *, has_modes: bool) -> Iterator[str]:
-    """Yield one section for the object at `path`, then one for each object below it."""
+def _with_templates_last(sections: Mapping[str, str]) -> Iterator[str]:
+    """Yield the fields of pod templates behind all others, and once: those of executors are the driver's."""
+    yield from (text for path, text in sections.items() if ".podTemplate" not in path)
+    shown = set[str]()
+    for path, text in sections.items():
+        if path == _OF_EXECUTORS:
+            head = text.partition("| Field ")[0]
+            yield f"{head}Its fields are those of [`{_OF_DRIVERS}`](#specdriverpodtemplate).\n"
+        elif ".podTemplate" in path and text.replace(_OF_EXECUTORS, _OF_DRIVERS) not in shown:
+            shown.add(text)
+            yield text
+
+
+def _sections(path: str, schema: Schema, *, has_modes: bool) -> Iterator[tuple[str, str]]:
+    """Yield one section for the object at `path`, then one for each object below it, each by its path."""
     properties: dict[str, Schema] = schema.get("properties", {})
     if not properties:
         return
@@ -60,7 +76,7 @@ def _sections(path: str, schema: Schema, *, has_modes: bool) -> Iterator[str]:
         _row(f"{path}.{name}", field, is_required=name in required, has_modes=has_modes)
         for name, field in properties.items()
     ]
-    yield f"## `{path}`\n\n{schema.get('description', '')}\n\n" + "\n".join(rows) + "\n"
+    yield path, f"## `{path}`\n\n{schema.get('description', '')}\n\n" + "\n".join(rows) + "\n"
     for name, field in properties.items():
         below, suffix = (field["items"], "[]") if "items" in field else (field, "")
         described = {"description": field.get("description", "")} | below
