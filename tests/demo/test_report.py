@@ -115,7 +115,7 @@ def test_a_run_that_found_no_memory_is_shown_as_such_and_has_no_other_figures(wi
     rows = {label: values for label, *values in cells(with_a_death)}
     small = list(with_a_death.results).index("plain_small")
     assert rows["time to catch up"][small] == "out of memory"
-    assert rows["staleness once live, p95"][small] == "-"
+    assert rows["age of results once live, 95th percentile"][small] == "-"
     assert rows["largest batch, records"][small] == "-"
     assert with_a_death.report()["runs"]["plain_small"]["catch_up_seconds"] is None
 
