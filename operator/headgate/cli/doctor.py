@@ -44,8 +44,8 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
     --local: Python, Java, Spark and the shim, by a query of a few records that is run under headgate-run, in some
     ten seconds. Nothing is changed.
 
-    Exit code 0: nothing is in the way; what is told as a warning, or cannot be seen, may be. 1: there is a problem,
-    or the cluster did not answer. 2: a bad option or kubeconfig.
+    Exit code 0: nothing was found to be in the way; warnings, and what cannot be seen, do not count. 1: there is a
+    problem, or the cluster did not answer. 2: a bad option or kubeconfig.
     """
     from headgate.cli.checks import exit_code
     from headgate.errors import UsageError
