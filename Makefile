@@ -1,6 +1,9 @@
 # Two commands matter: `make demo` and `make test`. Each does its own set-up.
 VENV := .venv
 BIN := $(VENV)/bin
+PYTHON := python3
+NEW_ENOUGH := import sys; sys.version_info >= (3, 11) or sys.exit("error: $(PYTHON) is Python %d.%d, and Headgate needs \
+  3.11 or newer: name one, as in make PYTHON=python3.12" % sys.version_info[:2])
 RUNS := $(VENV)/.runs
 STAMP := $(VENV)/.ready
 LOCKS := $(addprefix locks/,build.txt operator.txt spark.txt demo.txt)
@@ -19,7 +22,7 @@ help:  ## List the targets
 # they have.
 $(RUNS): pyproject.toml $(LOCKS) $(SHIM)
 	@echo "Setting up $(VENV): a minute or two, once"
-	test -x $(BIN)/python || python3 -m venv $(VENV)
+	@test -x $(BIN)/python || { $(PYTHON) -c '$(NEW_ENOUGH)' && $(PYTHON) -m venv $(VENV); }
 	$(PIP_INSTALL) --require-hashes -r locks/build.txt
 	$(PIP_INSTALL) --require-hashes --no-build-isolation $(LOCKS:%=-r %)
 	$(PIP_INSTALL) --no-deps --no-build-isolation -e .
@@ -150,7 +153,7 @@ bench-live: setup jars classes  ## Votes, change streams, real-time mode: latenc
 
 bench: bench-local bench-operator bench-kafka bench-door bench-backlog bench-alternatives bench-live  ## Every benchmark
 
-dist: setup  ## The jar for any Spark job, the wheel, a Maven repository of them -> dist/
+dist: $(RUNS)  ## The jar for any Spark job, the wheel, a Maven repository of them -> dist/
 	$(BIN)/python spark_jobs/shim/dist.py
 
 docs: setup  ## The site of the pages -> build/site; a broken link fails it

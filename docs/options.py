@@ -42,11 +42,11 @@ For each setting by itself: the control document, then the option, then the prop
 then that of all, then the default. A document that begins to say a setting takes it over from the next batch on,
 and one that no longer says it gives it back.
 
-A document says a setting where its value is another than the default, because an API server writes defaults into
-every resource, and nobody could tell them from what somebody has declared. So a document cannot put an option back
-to the default; change the option, or write a value beside it (`10.001s`). What belongs together, a document says as
-a whole: the limits of a source (`rateLimit`), its `alignment`, and where its event time is. Among options and
-properties that is so for `rateLimit.duringBacklog` alone.
+A value in a document counts where it is another than the default. An API server writes defaults into every resource,
+and nobody could tell them from what somebody has declared. So a document cannot put an option back to the default;
+change the option, or write a value beside it (`10.001s`). Three things a document says as a whole: the limits of a
+source (`rateLimit`), its `alignment`, and where its event time is. Among options and properties that is so for
+`rateLimit.duringBacklog` alone.
 
 `headgate_setting_info` on the driver's `/metrics` has a series for each setting that the job says, and its label
 `origin` whose word holds. The driver's log says the same when the query starts, and when it changes.
@@ -61,15 +61,16 @@ is governed whole: batches are sized by `batch`, with its defaults.
 
 A query fails at its start, with everything that is wrong, where a name is no setting (the nearest one is named),
 where a value has not the form, and where settings must not be said together. The words are those of `headgate
-validate`. What a source cannot do (`recordsPerCheckpoint` where no batch can be cut) is told in the log, as it is
-of a document.
+validate`. What a source cannot do (`recordsPerCheckpoint` where no batch can be cut, `backlog.pendingRecords` where
+nobody can tell how many records wait) is told in the log, as it is of a document.
 
 A property of a query that the job does not have, or of a source that the query does not have, cannot be refused: the
 one that is meant may start later. It is told in the log, with the nearest name that there is, half a minute after the
-job has started its last query, in `headgate_setting_unmatched`, and as an Event `UnknownName` of the resource.
+job has started its last query, or as the driver ends; in `headgate_setting_unmatched`; and as an Event `UnknownName`
+of the resource.
 
-Nothing is refused of what only an option and a document together make: the document was judged by itself, and a
-running query is not stopped for it.
+Where an option and a document contradict each other only together, nothing is refused: the document was judged by
+itself, and a running query is not stopped for it.
 
 ## Where there is no planner
 
@@ -83,20 +84,20 @@ planner's process ends again and again, or it has not answered for a minute.
 | left out | ends where something protects it or others; else it runs as it would without Headgate |
 
 What protects: a limit (`rateLimit`), an alignment, `after`, and `paused`. It is enough that an option of a source, a
-property or the control document says it of the query. What it says is not looked at, and a document that cannot be
-read protects; one that is not there does not. What only paces (`interval`, `batch` and the like) is no reason to end.
+property or the control document says it of the query, whatever its value is. A document that cannot be read counts as
+protecting; one that is not there does not. What only paces (`interval`, `batch` and the like) is no reason to end.
 Under `headgate-run` it is `fail` that holds where nothing is said.
 
-A Spark older than 4.0 takes nothing of ours into its sessions, so what its queries ask for cannot be seen: a session
-with this jar ends with a sentence, and with `continue` it goes on without Headgate.
+A Spark older than 4.0 loads nothing of Headgate into its sessions, so nobody can see what its queries ask for. A
+session with this jar ends there with a sentence; with `continue` it goes on without Headgate.
 
 A planner that is there, and finds a control document that it cannot read, holds the queries until there is one
 ([rules](control-document.md#rules)), but for those with `continue`: they run at their own trigger.
 
 ## Where a source is out of reach
 
-`spark.headgate.sourceOutage` says how long a source that cannot be asked what it has is waited for, of all queries of
-a session (`5m` where nothing is said, `0s`: not at all); then its query fails. Only what the source itself calls
+`spark.headgate.sourceOutage` says how long the queries of a session wait for a source that cannot be asked what it
+has (`5m` where nothing is said, `0s`: not at all). Then the query fails. Only what the source itself calls
 temporary is waited for ([Kafka](kafka.md#when-the-broker-is-away)).
 
 ## Two drivers on one checkpoint

@@ -74,9 +74,9 @@ def describe(source: Input) -> str:
     seconds = max(source.schedule.seconds_until(int(times[-1])) for times in source.event_times)
     return (
         f"{flights:,} flights out of New York (the year 2013, told four times over) and {weather:,} hourly "
-        f"observations of the weather: {share:.1%} of them wait as a backlog, the rest arrives live within "
-        f"{seconds:.0f} s, once that is read. A flight that is told twice counts once, so that the state keeps each "
-        "until the watermark has passed it."
+        f"observations of the weather. {share:.1%} of them wait as a backlog; once that is read, the rest arrives "
+        f"live within {seconds:.0f} s. A flight that is told twice counts once: the state keeps each flight until "
+        "the watermark has passed it."
     )
 
 

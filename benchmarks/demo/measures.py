@@ -26,7 +26,7 @@ DEFINITIONS = {
     "staleness_p50_seconds": "median over the batches with records that were planned after the catch-up: time of "
     "commit minus arrival of the oldest record in the batch",
     "staleness_p95_seconds": "95th percentile of the same",
-    "live_batches": "the batches of which that is",
+    "live_batches": "how many batches these were",
     "commits": "committed micro-batches, including those that only move the watermark on",
     "late_rows": "rows that came behind the watermark and were dropped",
     "rows_out": "rows of the result",

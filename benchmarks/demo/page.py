@@ -102,7 +102,8 @@ def plots(results: Sequence[Result]) -> list[str]:
     return [
         heading(
             "Results",
-            "Rows that a reader of the results sees; in a flat line he waits. Time counts from a run's first batch.",
+            "Rows that a reader of the results sees; where a line is flat, that reader waits. Time counts from a "
+            "run's first batch.",
         ),
         result_plot(results, x),
         heading("Lag", "Records that have arrived and are not processed yet."),

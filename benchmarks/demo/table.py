@@ -12,8 +12,8 @@ ROWS = {
     "largest_batch_records": "largest batch, records",
     "peak_state_rows": "peak state, rows",
     "peak_heap_mib": "peak heap after a collection",
-    "staleness_p50_seconds": "staleness once live, p50",
-    "staleness_p95_seconds": "staleness once live, p95",
+    "staleness_p50_seconds": "age of results once live, median",
+    "staleness_p95_seconds": "age of results once live, 95th percentile",
     "live_batches": "batches once live",
     "commits": "commits",
     "late_rows": "rows dropped as late",
@@ -23,12 +23,11 @@ NONE = "-"
 BUSY = 3.0
 """Threads that run or wait for each processor: a run alone has one or two."""
 WHEN = (
-    "You need Headgate where a query has to be live at low latency and also get through a backlog in bounded memory, "
-    "with results on the way, or where streams have to keep step; you need none where a backlog fits into one batch "
-    "whose end nobody minds waiting for, since Spark's default is as quick then, or where one fixed cap "
+    "Use Headgate where a query has to be live at low latency and also get through a backlog in bounded memory, with "
+    "results on the way, or where streams have to keep step. You need none where a backlog fits into one batch and "
+    "nobody minds waiting for its end: Spark's default is as quick then. Nor where one fixed cap "
     "(maxOffsetsPerTrigger) suits you at all times."
 )
-"""In one sentence; the README says the same."""
 
 
 def cells(findings: Findings) -> list[tuple[str, ...]]:
@@ -73,7 +72,7 @@ def verdict_on_runs(findings: Findings) -> list[str]:
 def of_small_heap(result: Result) -> str:
     """Say whether Spark's default got through in the heap of the governed run."""
     if result.failure is not None:
-        given = ", when it had been given as long as the run in the larger heap took in all"
+        given = ", which is as long as the run in the larger heap took in all"
         return (
             f"{result.run.title}: {result.failure} after {seconds(result.ended - result.started)}"
             f"{given if result.failure == NOT_THROUGH else ''}, with "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,20 @@ def test_the_committed_reference_is_what_the_models_say() -> None:
     committed = (ROOT / "docs" / "reference" / REFERENCE_NAME).read_text()
 
     assert committed == render_reference(), "run headgate crd --reference --out docs/reference"
+
+
+def test_the_fields_of_pod_templates_stand_behind_all_others_and_once() -> None:
+    places = re.findall(r"^## `(spec.*)`$", render_reference(), re.MULTILINE)
+    templates = [place for place in places if ".podTemplate" in place]
+    assert places[-len(templates) :] == templates
+    assert "spec.executor.podTemplate" in templates[-1]
+    assert all(place.startswith("spec.driver") for place in templates[:-1])
+
+
+def test_a_field_that_is_refused_has_neither_type_nor_update_mode_on_the_page() -> None:
+    rows = [line.split(" | ") for line in render_reference().splitlines() if " | Refused: " in line]
+    assert len(rows) > 30
+    assert [row for row in rows if row[1:4] != [""] * 3] == []
 
 
 def test_rendering_twice_gives_the_same_text() -> None:

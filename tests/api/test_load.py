@@ -41,6 +41,7 @@ def test_findings_come_in_the_order_of_lines() -> None:
     ("text", "said"),
     [
         ("a: [", "f.yaml:1: error: malformed YAML: while parsing a flow node"),
+        ("a:\n\tb: 1", "f.yaml:2: error: malformed YAML: a tab, where YAML wants spaces; indent with spaces"),
         ("- 1", "f.yaml:1: error: holds no object; a resource starts with apiVersion: headgate.dev/v1alpha1"),
         (
             "a: 1",

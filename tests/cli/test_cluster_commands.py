@@ -859,6 +859,7 @@ def test_a_kubeconfig_without_a_current_context_will_do_for_another(
         (None, [], "no cluster is configured: there is no ~/.kube/config, and this is not a pod"),
         (None, ["--context", "prod"], "--context prod: there is no kubeconfig; set KUBECONFIG"),
         ("{", [], "check it with kubectl config view"),
+        ("contexts:\n\t- {}", [], "/config: malformed YAML in line 2: found character"),
         ("", [], "has no contexts; set KUBECONFIG or give --kubeconfig another one"),
         ("[1]", [], "check it with kubectl config view"),
         ("contexts: [{}]", [], "check it with kubectl config view"),

@@ -601,6 +601,9 @@ def test_a_run_whose_driver_has_ended(
 
 
 def test_a_state_folder_that_is_not_there(headgate: Headgate, tmp_path: Path) -> None:
-    ended = look_at(headgate, tmp_path / "none", tmp_path)
+    ended = headgate(
+        "doctor", "--local", "--launcher", launcher(tmp_path, RESULT), "--state-dir", tmp_path / "none"
+    )
 
     assert (ended.code, "there is no such folder" in ended.err) == (2, True)
+    assert ended.out == "", "the machine is not looked at before"

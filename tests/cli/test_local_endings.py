@@ -269,7 +269,8 @@ def test_a_driver_that_somebody_else_killed_is_not_told_as_a_stop(folder: Path) 
     job(folder, exitCode=137, output="the last words")
     with local_run(folder, "flights", *OPTIONS) as run:
         assert run.wait() == 137
-        assert "restart.maxRetries (1) is used up; run headgate local again to try again" in run.errors
+        assert "restart.maxRetries (1) is used up; run headgate local again" in run.errors
+        assert "to try again" not in run.errors
         assert "killed (signal 9), often for want of memory" in run.errors
         assert "the last words" in run.errors
         assert "repeats that batch" not in run.errors
@@ -373,7 +374,14 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_start(folder: Pat
 
 @pytest.mark.parametrize(
     ("options", "says"),
-    [(("--launcher", "'"), "--launcher ': No closing quotation"), (("--tick", "inf"), "--tick")],
+    [
+        (("--launcher", "'"), "--launcher ': No closing quotation"),
+        (
+            ("--launcher", "nope --x"),
+            "--launcher nope --x: there is no command nope; give the path of headgate-run",
+        ),
+        (("--tick", "inf"), "--tick"),
+    ],
 )
 def test_an_option_that_cannot_be_is_refused(folder: Path, options: tuple[str, ...], says: str) -> None:
     ended = subprocess.run(

@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from support.go_tools import ROOT
 from support.guide import Guide, Terminal
 from support.node import NodeCluster
 from support.schemas import prometheus_operator_crds
@@ -25,12 +24,6 @@ def terminal(nodes: NodeCluster, guide: Guide, tmp_path_factory: pytest.TempPath
 def shown(table: str) -> list[str]:
     """The state, backlog and interval of each row: what does not differ each time. The example has no lag."""
     return re.findall(r"^readings +(\w+ +\w+ +\w+)", re.sub(" +", " ", table), re.MULTILINE)
-
-
-def test_the_readme_tells_no_other_way(guide: Guide) -> None:
-    readme = Guide.read(ROOT / "README.md")
-
-    assert [command for command in readme.commands("On a cluster") if command not in guide.commands()] == []
 
 
 def test_the_operator_is_installed(terminal: Terminal, guide: Guide) -> None:

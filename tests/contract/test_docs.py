@@ -77,16 +77,6 @@ def test_every_promise_names_what_holds_it():
         assert all(f"\n{target}:" in MAKEFILE for target in commands), promise
 
 
-def test_files_of_tests_that_pages_name_are_there():
-    named = {
-        (page.name, file)
-        for page in PAGES
-        for file in re.findall(r"`(tests/[\w/]+\.py)", page.read_text(encoding="utf-8"))
-    }
-    assert named
-    assert {(page, file) for page, file in named if not (ROOT / file).is_file()} == set()
-
-
 def section(page, heading):
     """Return the text below a heading, up to the next one of its level or above."""
     level, text = re.search(rf"^(#+) {re.escape(heading)}\n(.*)", page, re.DOTALL | re.MULTILINE).groups()

@@ -7,7 +7,7 @@ import json
 import pytest
 from structlog.testing import capture_logs
 
-from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_contract import BacklogControl, BatchControl, QueryControl, RateControl, SourceControl
 from headgate_spark.engine.settings import Settings, unheeded
 from headgate_spark.engine.sources import Descriptor
 
@@ -45,6 +45,14 @@ CUT = RateControl(records_per_checkpoint=5)
                 "kafka.publishGroup of source files does nothing: its format is parquet,",
             ],
         ),
+        (
+            about(backlog=BacklogControl(pending_records=5)),
+            [
+                "backlog.pendingRecords of source ticks starts no backlog: its format, rate, does not tell",
+                "backlog.pendingRecords of source files starts no backlog: its format, parquet, does not tell",
+            ],
+        ),
+        (about(backlog=BacklogControl(watermark_lag_seconds=5)), []),
         (about(rate_limit=CUT), ["rateLimit.recordsPerCheckpoint of source ticks does nothing"]),
         (
             about(rate_limit_during_backlog=CUT),

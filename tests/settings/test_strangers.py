@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from structlog.testing import capture_logs
 
 from headgate_contract.settings.said import in_properties
 from headgate_contract.settings.strangers import named_query, of_queries, of_sources
@@ -70,3 +71,28 @@ def test_a_query_that_starts_late_is_waited_for() -> None:
     strangers.begins("thrid", properties)
     now += SETTLED_SECONDS
     assert strangers.sentences == []
+
+
+def test_a_driver_that_ends_before_it_has_waited_tells_at_its_end() -> None:
+    now = 0.0
+    strangers = Strangers(lambda: now)
+    with capture_logs() as log:
+        strangers.tell_at_end()
+        strangers.begins("first", {f"{OF}frist.interval": "1s"})
+        strangers.tell()
+        assert log == []
+        strangers.tell_at_end()
+        now = SETTLED_SECONDS
+        strangers.tell()
+    assert ["no query frist" in entry["problem"] for entry in log] == [True]
+
+
+def test_what_was_told_while_the_driver_ran_is_not_told_at_its_end() -> None:
+    now = 0.0
+    strangers = Strangers(lambda: now)
+    strangers.begins("first", {f"{OF}frist.interval": "1s"})
+    now = SETTLED_SECONDS
+    with capture_logs() as log:
+        strangers.tell()
+        strangers.tell_at_end()
+    assert len(log) == 1

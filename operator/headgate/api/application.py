@@ -211,7 +211,8 @@ class Metadata(ApiModel):
     name: Annotated[
         str, StringConstraints(min_length=1, max_length=40, pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
     ]
-    """Name of the application. At most 40 characters, so that the names of its pods fit the 63 of a DNS label."""
+    """Name of the application: lower-case letters, digits and `-`, with a letter first. At most 40 characters, so
+    that the names of its pods fit the 63 of a DNS label."""
 
     namespace: str | None = None
     """Namespace of the application."""

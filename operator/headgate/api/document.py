@@ -162,5 +162,8 @@ def _children(node: yaml.Node) -> Iterator[yaml.Node]:
 
 def _malformed(error: yaml.MarkedYAMLError) -> Malformed:
     mark = error.problem_mark or error.context_mark
+    line = mark.line + 1 if mark else None
+    if error.problem and error.problem.startswith(r"found character '\t'"):
+        return Malformed("a tab, where YAML wants spaces; indent with spaces", line)
     parts = [part for part in (error.context, error.problem) if part]
-    return Malformed(", ".join(parts) or "is no YAML", mark.line + 1 if mark else None)
+    return Malformed(", ".join(parts) or "is no YAML", line)

@@ -4,13 +4,14 @@ Every word on it stands at a field or rule: `headgate crd --reference` writes th
 test holds the committed page to it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from headgate.api.application import API_VERSION, KIND, application_schema
 from headgate.api.rules import RULES
 from headgate.api.schema import Schema
 from headgate.api.update_modes import update_mode_of
+from headgate.api.wording import is_refused
 from headgate_contract.durations import PATTERN as DURATION
 
 FILE_NAME: Final = "sparkapplication.md"
@@ -27,6 +28,9 @@ it from its next batch on), *executors* (some come or go, the query goes on) or 
 the end of a batch and started anew).
 """
 
+_OF_DRIVERS: Final = "spec.driver.podTemplate"
+_OF_EXECUTORS: Final = "spec.executor.podTemplate"
+
 _RULES: Final = """\
 ## What is refused
 
@@ -41,14 +45,27 @@ the same words.
 def render_reference() -> str:
     schema = application_schema()
     parts = [_HEAD.format(description=schema["description"])]
-    parts += _sections("spec", schema["properties"]["spec"], has_modes=True)
+    parts += _with_templates_last(dict(_sections("spec", schema["properties"]["spec"], has_modes=True)))
     parts.append(_RULES + "".join(f"| `{rule.on}` | {rule.message} |\n" for rule in RULES))
-    parts += _sections("status", schema["properties"]["status"], has_modes=False)
+    parts += dict(_sections("status", schema["properties"]["status"], has_modes=False)).values()
     return "\n".join(parts)
 
 
-def _sections(path: str, schema: Schema, *, has_modes: bool) -> Iterator[str]:
-    """Yield one section for the object at `path`, then one for each object below it."""
+def _with_templates_last(sections: Mapping[str, str]) -> Iterator[str]:
+    """Yield the fields of pod templates behind all others, and once: those of executors are the driver's."""
+    yield from (text for path, text in sections.items() if ".podTemplate" not in path)
+    shown = set[str]()
+    for path, text in sections.items():
+        if path == _OF_EXECUTORS:
+            head = text.partition("| Field ")[0]
+            yield f"{head}Its fields are those of [`{_OF_DRIVERS}`](#specdriverpodtemplate).\n"
+        elif ".podTemplate" in path and text.replace(_OF_EXECUTORS, _OF_DRIVERS) not in shown:
+            shown.add(text)
+            yield text
+
+
+def _sections(path: str, schema: Schema, *, has_modes: bool) -> Iterator[tuple[str, str]]:
+    """Yield one section for the object at `path`, then one for each object below it, each by its path."""
     properties: dict[str, Schema] = schema.get("properties", {})
     if not properties:
         return
@@ -59,7 +76,7 @@ def _sections(path: str, schema: Schema, *, has_modes: bool) -> Iterator[str]:
         _row(f"{path}.{name}", field, is_required=name in required, has_modes=has_modes)
         for name, field in properties.items()
     ]
-    yield f"## `{path}`\n\n{schema.get('description', '')}\n\n" + "\n".join(rows) + "\n"
+    yield path, f"## `{path}`\n\n{schema.get('description', '')}\n\n" + "\n".join(rows) + "\n"
     for name, field in properties.items():
         below, suffix = (field["items"], "[]") if "items" in field else (field, "")
         described = {"description": field.get("description", "")} | below
@@ -74,7 +91,7 @@ def _row(path: str, field: Schema, *, is_required: bool, has_modes: bool) -> str
         cells.append("**required**" if is_required else f"`{_written(default)}`" if is_shown else "")
         cells.append(
             ""
-            if "properties" in field and "type" in field
+            if is_refused(field) or ("properties" in field and "type" in field)
             else update_mode_of(path.replace("[]", "")).lower()
         )
     cells.append(field.get("description", "").replace("|", "\\|"))
@@ -86,13 +103,15 @@ def _written(default: object) -> str:
 
 
 def _type(field: Schema) -> str:
+    if is_refused(field):
+        return ""
     match field:
         case {"enum": values}:
             name = ", ".join(f"`{value}`" for value in values)
         case {"pattern": str(pattern)} if pattern == DURATION:
             name = "duration"
         case {"items": items}:
-            name = f"list of {'objects' if 'properties' in items else _type(items)}"
+            name = f"list of {'objects' if items.get('type') == 'object' else _type(items)}"
         case {"additionalProperties": _}:
             name = "map of text"
         case {"type": "string"}:

@@ -37,7 +37,8 @@ class SourceBacklog(ApiModel):
     """In backlog while the source's watermark is more than this behind the clock. Default: lag does not count."""
 
     pending_records: Records | None = None
-    """In backlog while more than this many records wait. Default: pending records do not count."""
+    """In backlog while more than this many records wait. Only a source that counts them can tell, as Kafka does;
+    files do not. Default: pending records do not count."""
 
     snapshot: ChangeStream | None = None
     """`Debezium`: the source is a change stream of a Kafka topic, and in backlog while it reads the snapshot that the

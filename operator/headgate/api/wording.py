@@ -46,7 +46,7 @@ def _unknown_field(location: Location) -> str:
     """Say which field may have been meant: a similar one here, or one of this name somewhere else."""
     name = str(location[-1])
     fields = (_schema_at(location[:-1]) or {}).get("properties", {})
-    known = [field for field, schema in fields.items() if not _is_refused(schema)]
+    known = [field for field, schema in fields.items() if not is_refused(schema)]
     if close := difflib.get_close_matches(name, known, n=1, cutoff=0.6):
         return f"unknown field; did you mean {close[0]}?"
     if elsewhere := [path for path in _all_paths() if path.rpartition(".")[2] == name]:
@@ -160,7 +160,7 @@ def _schema_at(location: Location) -> Schema | None:
     return node
 
 
-def _is_refused(schema: Schema) -> bool:
+def is_refused(schema: Schema) -> bool:
     """Whether a field is declared only to be refused by name."""
     return str(schema.get("description", "")).startswith(REFUSED)
 
@@ -173,7 +173,7 @@ def _all_paths() -> tuple[str, ...]:
 
 def _paths(prefix: str, node: Schema) -> Iterator[str]:
     for name, child in node.get("properties", {}).items():
-        if _is_refused(child):
+        if is_refused(child):
             continue
         path = f"{prefix}.{name}"
         yield path

@@ -44,8 +44,8 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
     --local: Python, Java, Spark and the shim, by a query of a few records that is run under headgate-run, in some
     ten seconds. Nothing is changed.
 
-    Exit code 0: nothing is in the way; what is told as a warning, or cannot be seen, may be. 1: there is a problem,
-    or the cluster did not answer. 2: a bad option or kubeconfig.
+    Exit code 0: nothing was found to be in the way; warnings, and what cannot be seen, do not count. 1: there is a
+    problem, or the cluster did not answer. 2: a bad option or kubeconfig.
     """
     from headgate.cli.checks import exit_code
     from headgate.errors import UsageError
@@ -71,9 +71,12 @@ def _of_cluster(cluster: "Cluster", name: str | None, *, everywhere: bool) -> "I
 
 
 def _of_machine(launcher: str | None, state_dir: Path | None) -> "Iterator[Finding]":
+    from headgate.adapters.local.state_dir import StateDir
     from headgate.cli.checks.local_run import check_run
     from headgate.cli.checks.machine import check_machine
 
+    if state_dir is not None:
+        StateDir.of_run(state_dir)  # a wrong option is told at once, and not after a query of ten seconds
     yield from check_machine(launcher)
     if state_dir is not None:
         yield from check_run(state_dir)

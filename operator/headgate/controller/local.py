@@ -47,7 +47,7 @@ STATE_FOLDER = "StateFolder"
 
 
 ON_ONE_MACHINE: Final = Words(
-    try_again="run headgate local again to try again", comes_back="", memory_setting="driver.memory"
+    try_again="run headgate local again", comes_back="", memory_setting="driver.memory"
 )
 """A person types the command again, and has one process."""
 STOPPED_HERE: Final = replace(

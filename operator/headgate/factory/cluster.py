@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
 
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
@@ -27,6 +29,8 @@ from headgate.key import Key
 from headgate.metrics import OperatorMetrics
 from headgate.reconcile.loop import Outcome
 from headgate.settings import Settings
+
+DEFAULT_KUBECONFIG: Final = "~/.kube/config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +131,26 @@ async def connect() -> ApiClient:
     Raises UsageError where there is none.
     """
     configuration = Configuration()
+    named = os.environ.get("KUBECONFIG")
     try:
-        if "KUBECONFIG" in os.environ:
+        if named:
+            _require_file(named, f"KUBECONFIG is {named}, and there is no such file")
             await load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         else:
             try:
                 load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
             except ConfigException:
+                _require_file(DEFAULT_KUBECONFIG, f"there is no {DEFAULT_KUBECONFIG}, and this is not a pod")
                 await load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
     except (ConfigException, OSError) as error:
         raise UsageError(f"no cluster to connect to: {error}; set KUBECONFIG, or run in a pod") from None
     return connection(configuration)
+
+
+def _require_file(files: str, otherwise: str) -> None:
+    """Raise ConfigException where none of the files is there: the client would say what such a file lacks."""
+    if not any(Path(name).expanduser().is_file() for name in files.split(os.pathsep) if name):
+        raise ConfigException(otherwise)
 
 
 def located(pods: Iterable[Manifest]) -> Located | None:

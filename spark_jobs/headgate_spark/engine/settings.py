@@ -183,6 +183,13 @@ def _of_source(name: str, control: SourceControl, described: Descriptor) -> Iter
             f"kafka.publishGroup of source {name} does nothing: its format is {described.format}, and only positions "
             "in Kafka can be published; leave it out"
         )
+    by_pending = control.backlog is not None and control.backlog.pending_records is not None
+    if by_pending and described.read_limit is not ReadLimit.OFFSETS:
+        yield (
+            f"backlog.pendingRecords of source {name} starts no backlog: its format, {described.format}, does not "
+            "tell how many records wait; set backlog.watermarkLag, for which the job needs withWatermark(), or "
+            "backlog.query in a resource"
+        )
     limits = (control.rate_limit, control.rate_limit_during_backlog)
     is_whole = described.read_limit is ReadLimit.GATE
     if is_whole and any(limit and limit.records_per_checkpoint for limit in limits):

@@ -61,5 +61,16 @@ class Strangers:
         if self._clock() < self._tells_at:
             return
         self._tells_at = math.inf
+        self._log()
+
+    def tell_at_end(self) -> None:
+        """The driver ends, and nothing else starts: log what has not been told, as a run that ends soon leaves it."""
+        with self._lock:
+            if self._tells_at == math.inf:
+                return
+            self._settled_at = self._clock()
+        self._log()
+
+    def _log(self) -> None:
         for problem in self._news.among(self.sentences):
             log.warning("a setting is said of a query that the job does not have", problem=problem)

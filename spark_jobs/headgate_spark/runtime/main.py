@@ -52,6 +52,7 @@ def main() -> None:
     print(json.dumps({"port": questions.port, "metricsPort": metrics_port}), file=answers, flush=True)
     sys.stdin.read()
     questions.close()
+    runtime.governor.table.strangers.tell_at_end()
     if settings.follows_jvm:
         runtime.jvm_is_gone()
     os._exit(0)  # threads may wait for brokers and for disks

@@ -109,4 +109,6 @@ def _of_pod(here: str) -> tuple[ApiClient, str]:
 
 def _sentence(error: Exception) -> str:
     """Return what is wrong on one line; a parser's context goes over several."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"malformed YAML in line {error.problem_mark.line + 1}: {error.problem}"
     return " ".join(str(error).split()) or type(error).__name__

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import shlex
+import shutil
 import signal
 import socket
 import sys
@@ -112,9 +113,15 @@ class Options:
     def launcher_command(self) -> tuple[str, ...]:
         """The command that starts the driver, as a list of arguments. Raises `UsageError`."""
         try:
-            return tuple(shlex.split(self.launcher or "")) or LAUNCHER
+            words = tuple(shlex.split(self.launcher or ""))
         except ValueError as error:
             raise UsageError(f"--launcher {self.launcher}: {error}; write it as in a shell") from None
+        if words and shutil.which(words[0]) is None:
+            raise UsageError(
+                f"--launcher {self.launcher}: there is no command {words[0]}; give the path of headgate-run in the "
+                "environment of the job"
+            )
+        return words or LAUNCHER
 
 
 def run_locally(file: Path, options: Options) -> int:
