@@ -96,9 +96,7 @@ class Endings:
             run.close()
         if self._services.positions is not None:
             with _whatever_the_file_system_does("where a query has ended could not be read", run), run.lock:
-                run.positions.ended(
-                    run.sources, run.state
-                )  # else it is published when the query starts again
+                run.publish_last_positions()  # else that is done when the query starts again
             self._services.positions.ended(run.name)
         with _whatever_the_file_system_does("the failure of a query could not be noted", run), run.lock:
             query = run.started.query if run.started else None

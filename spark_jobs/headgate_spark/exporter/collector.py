@@ -117,7 +117,7 @@ class DriverCollector(Collector):
             yield m.SOURCE_OUT_OF_REACH, (run.name, *labels), 1.0
         for of_setting in run.settings.origins:
             yield m.SETTING_INFO, (run.name, *of_setting), 1.0
-        for name, margin in run.retention_margins().items():
+        for name, margin in run.sources.retention_margins().items():
             yield m.SOURCE_RETENTION_MARGIN, (run.name, name), margin
         if batches.last is not None:
             yield m.QUERY_WATERMARK, query, batches.last.watermark
