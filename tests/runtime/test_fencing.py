@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from headgate_spark.engine import mounts
 from headgate_spark.engine.checkpoint import CheckpointInUseError
 from headgate_spark.engine.fence import LOOK_SECONDS, SETTLE_SECONDS, Epoch, Newcomer, Owner, epochs_among
 from headgate_spark.engine.fence_owner import begun, is_gone, lineage_in, newcomer, owner, this_machine
@@ -26,6 +25,7 @@ from headgate_spark.engine.fencing import (
     is_for_one_run,
     take_over_in,
 )
+from headgate_spark.runtime import fences
 from support.faulty_directory import Fault, FaultyDirectory
 
 OTHER = Owner(application="orders", host="node-3", pid=4711)
@@ -315,9 +315,9 @@ def test_what_is_kept_in_a_container_for_a_checkpoint_in_a_volume_is_told_of(
     monkeypatch: pytest.MonkeyPatch, checkpoint: str, beside: str, is_left: bool
 ) -> None:
     where = {Path("/ck"): 1, Path("/ck.headgate"): 2}
-    monkeypatch.setattr(mounts, "_nearest", where.__getitem__)
-    monkeypatch.setattr(mounts, "_kinds", lambda: {1: checkpoint, 2: beside})
-    found = mounts.is_left_in_the_container(Path("/ck"), Path("/ck.headgate"))
+    monkeypatch.setattr(fences, "_nearest", where.__getitem__)
+    monkeypatch.setattr(fences, "_kinds", lambda: {1: checkpoint, 2: beside})
+    found = fences.is_left_in_the_container(Path("/ck"), Path("/ck.headgate"))
     assert found == is_left
     fence = fencing(FaultyDirectory())
     fence.is_left_in_the_container = found
@@ -328,10 +328,10 @@ def test_what_is_kept_in_a_container_for_a_checkpoint_in_a_volume_is_told_of(
 
 def test_the_kernel_tells_what_is_mounted() -> None:
     proc = Path("/proc")
-    assert mounts._kinds()[proc.stat().st_dev] == "proc"
-    assert mounts.mount_of(proc) != mounts.mount_of(Path.home()) != ""
-    assert mounts.mount_of(Path("/nowhere")) == ""
-    assert not mounts.is_left_in_the_container(proc / "nowhere", proc)
+    assert fences._kinds()[proc.stat().st_dev] == "proc"
+    assert fences.mount_of(proc) != fences.mount_of(Path.home()) != ""
+    assert fences.mount_of(Path("/nowhere")) == ""
+    assert not fences.is_left_in_the_container(proc / "nowhere", proc)
 
 
 # What is said ----------------------------------------------------------------------------------------

@@ -24,9 +24,8 @@ from headgate_spark.engine.services import Positions, Services
 from headgate_spark.engine.shim import DriverJvm
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.kafka.event_times import by_clients_of
-from headgate_spark.kafka.lookups import beginnings
+from headgate_spark.kafka.lookups import JvmTopicIds, beginnings
 from headgate_spark.kafka.snapshots import snapshots_by_consumers_of
-from headgate_spark.kafka.topics import JvmTopicIds
 from headgate_spark.kafka.unread import by_consumers_of
 from headgate_spark.planner.model import SourceSnapshot
 from headgate_spark.runtime.fences import open_fence

@@ -17,9 +17,9 @@ import structlog
 
 from headgate_spark.engine.beside import words_of
 from headgate_spark.engine.directory import Directory, Files, HadoopDirectory, LocalDirectory
-from headgate_spark.engine.histories import memory_in
 from headgate_spark.engine.resumption import Resumption, read_resumption
 from headgate_spark.engine.store import NumberedStore
+from headgate_spark.planner.model import HybridMemory
 
 log = structlog.get_logger("headgate")
 
@@ -152,7 +152,7 @@ class Checkpoint:
     def __init__(self, location: str, open_directory: Callable[[str], Directory]) -> None:
         self._location = location.rstrip("/")
         side = open_directory(side_directory(location))
-        self.hybrid = NumberedStore(side, "hybrid", memory_in)
+        self.hybrid = NumberedStore(side, "hybrid", history_in)
         """The ends of histories, and which have been read."""
         self.batches = NumberedStore(side, "batches")
         """What the batches of all runs have taught."""
@@ -178,3 +178,22 @@ class HadoopCheckpoint(Checkpoint):
 
     def __init__(self, jvm: Any, files: Files, location: str) -> None:
         super().__init__(location, lambda uri: HadoopDirectory(jvm, files, uri))
+
+
+def history_value(memory: HybridMemory) -> Any:
+    """Return what is kept of histories, as JSON: where each ends, and which have been read."""
+    ends = {name: dict(end) for name, end in memory.ends.items()}
+    return {"ends": ends, "finished": sorted(memory.finished)}
+
+
+def history_in(value: Any) -> HybridMemory:
+    """Return what was kept as `value`; members of a later version are ignored. Raises ValueError."""
+    members = value if isinstance(value, dict) else {}
+    ends, finished = members.get("ends"), members.get("finished")
+    if not isinstance(ends, dict) or not all(
+        isinstance(end, dict) and all(type(at) is int for at in end.values()) for end in ends.values()
+    ):
+        raise ValueError("`ends` has no offsets by source and split")
+    if not isinstance(finished, list) or not all(isinstance(name, str) for name in finished):
+        raise ValueError("`finished` is no list of sources")
+    return HybridMemory(ends, frozenset(finished))

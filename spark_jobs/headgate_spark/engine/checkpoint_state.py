@@ -15,9 +15,8 @@ import structlog
 from headgate_contract import QueryControl
 from headgate_spark.engine.batch_memory import BatchMemory
 from headgate_spark.engine.beside import Beside, FolderError, Kept, words_of
-from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, release
+from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, history_in, history_value, release
 from headgate_spark.engine.fencing import UNFENCED, Fencing, Standing
-from headgate_spark.engine.histories import memory_in, value_of
 from headgate_spark.engine.refusals import damaged, unknown_histories
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.task_memory import MemorySettings
@@ -114,7 +113,7 @@ class CheckpointState:
         self.histories_problem = None
         try:
             kept = None if self._is_new else self._checkpoint.hybrid.load()
-            return HybridMemory() if kept is None else memory_in(kept)
+            return HybridMemory() if kept is None else history_in(kept)
         except ValueError as error:
             self.histories_problem = damaged(str(error))
         except Exception as error:  # each file system fails in its own way
@@ -128,7 +127,7 @@ class CheckpointState:
     def keep_histories(self, memory: HybridMemory) -> None:
         """Keep where histories end, and which have been read. Raises `FolderError`: nothing may rely on it then."""
         try:
-            self._checkpoint.hybrid.save(value_of(memory))
+            self._checkpoint.hybrid.save(history_value(memory))
         except Exception as error:
             problem = self._beside.problem(error)
             raise FolderError(

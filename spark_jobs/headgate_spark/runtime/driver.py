@@ -36,10 +36,9 @@ from headgate_spark.engine.task_memory import MemoryGauge
 from headgate_spark.exporter.server import Exporter
 from headgate_spark.kafka.event_times import by_clients_of
 from headgate_spark.kafka.groups import JvmGroups, client_options
-from headgate_spark.kafka.lookups import beginnings
+from headgate_spark.kafka.lookups import JvmTopicIds, beginnings
 from headgate_spark.kafka.publishing import Publisher
 from headgate_spark.kafka.snapshots import snapshots_by_consumers_of
-from headgate_spark.kafka.topics import JvmTopicIds
 from headgate_spark.kafka.unread import by_consumers_of
 from headgate_spark.runtime.answers import End, Stopping, written
 from headgate_spark.runtime.fences import open_fence
