@@ -67,15 +67,13 @@ class Hybrid:
         Asked at each planning before anything is handed out. Its memory must be kept before the first answer that
         relies on it, so that what is remembered is never behind what is read.
         """
-        memory = replace(self.memory, ends={**self._new_ends(progress), **self.memory.ends})
+        histories = {name: progress[name] for name in self.after.values() if name in progress}
+        counted = {name: p.latest for name, p in histories.items() if p.start is not None}
+        new = {name: dict(latest) for name, latest in counted.items() if latest is not None}
+        memory = replace(self.memory, ends={**new, **self.memory.ends})
         while more := self._newly_finished(progress, memory):
             memory = replace(memory, finished=memory.finished | more)
         return replace(self, memory=memory)
-
-    def _new_ends(self, progress: Mapping[str, Progress]) -> dict[str, Position]:
-        histories = {name: progress[name] for name in self.after.values() if name in progress}
-        counted = {name: p.latest for name, p in histories.items() if p.start is not None}
-        return {name: dict(latest) for name, latest in counted.items() if latest is not None}
 
     def _newly_finished(self, progress: Mapping[str, Progress], memory: HybridMemory) -> frozenset[str]:
         """Return the histories that are at their end; not one that itself still waits in the chain."""

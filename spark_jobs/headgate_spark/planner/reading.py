@@ -49,7 +49,7 @@ def reach_of(state: SourceState, limits: Limits, now: float, *, look: float, who
     `look` is how long (seconds) it is left alone after it had nothing, `whole` asks for one batch of all it has.
     """
     if not state.is_counted:
-        if state.looked_lately(now, look):
+        if state.exhausted and now < state.looks_again_at(look):
             return Reader(name=state.name, hold=HeldBy.NOTHING_PENDING)
         takes_all = whole or state.read_limit in (ReadLimit.GATE, ReadLimit.OFFSETS)
         return Reader(name=state.name, takes_all=takes_all)

@@ -210,10 +210,6 @@ class SourceState:
         """Whether it was asked for its latest position and has not told one: no stream does before Spark opens it."""
         return self.is_counted and self.latest is None and self._surveyed_at is not None
 
-    def looked_lately(self, now: float, interval: float) -> bool:
-        """Tell whether the source was asked for everything new within `interval` seconds and had nothing."""
-        return self.exhausted and now < self.looks_again_at(interval)
-
     def looks_again_at(self, interval: float) -> float:
         """Return when `interval` seconds have passed since it was asked for everything new and had nothing."""
         return -math.inf if self._looked_at is None else self._looked_at + interval

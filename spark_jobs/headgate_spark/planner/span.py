@@ -24,11 +24,9 @@ def fixed(
     if any(any(s.rooms(span[s.name]).values()) for s in readers if s.name in span):
         return span
     counted = {s.name: s.latest for s in sources if s.is_counted and s.latest is not None}
-    return {name: _nearest(latest, snapshots.ends(name)) for name, latest in counted.items()}
-
-
-def _nearest(latest: Position, ends: Position | None) -> Position:
-    """Return the latest position, or where the snapshot ends that the source is in."""
-    if ends is None:
-        return latest
-    return {split: min(end, ends.get(split, end)) for split, end in latest.items()}
+    return {
+        name: latest
+        if (ends := snapshots.ends(name)) is None
+        else {split: min(end, ends.get(split, end)) for split, end in latest.items()}
+        for name, latest in counted.items()
+    }
