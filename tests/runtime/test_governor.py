@@ -825,7 +825,7 @@ def test_a_query_is_stopped_by_the_id_of_its_run(checkpoint):
     governor = Governor(fakes(checkpoint, stop_query=stopped.append))
     begins(governor, run="r7")
     opened(governor, 1, run="r7")
-    governor.runs[0].started.query.stop()
+    governor.runs[0].started.stop()
     assert stopped == ["r7"]
 
 

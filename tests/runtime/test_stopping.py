@@ -187,7 +187,7 @@ class Running:
         self.name, self.at_boundary = name, at_boundary
         self.run_id = f"run of {name}"
         query = SimpleNamespace(stop=lambda: told(f"{name} is stopped"))
-        self.started = SimpleNamespace(query=query)
+        self.started = query
 
 
 def test_no_query_is_stopped_while_another_is_in_its_batch() -> None:

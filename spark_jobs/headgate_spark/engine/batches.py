@@ -196,7 +196,7 @@ class Batches:
         self.at_boundary.set()
 
     def trigger_begins(
-        self, planner: QueryPlanner, started: Started | None, sources: OpenSources, settings: Settings
+        self, planner: QueryPlanner, started: Started, sources: OpenSources, settings: Settings
     ) -> None:
         """Report the batch that has ended since the last trigger, if there was one."""
         self.waits.trigger_begins()
@@ -204,14 +204,13 @@ class Batches:
         self._remark(planner)
 
     def _take_in(
-        self, planner: QueryPlanner, started: Started | None, sources: OpenSources, settings: Settings
+        self, planner: QueryPlanner, started: Started, sources: OpenSources, settings: Settings
     ) -> None:
         if not self.in_flight and self._watched_triggers == 0 and self.last is not None:
             return
         self._watched_triggers = NO_DATA_TRIGGERS if self.in_flight else max(0, self._watched_triggers - 1)
         self.in_flight = False
-        text = started.query.last_progress if started else None
-        progress = parse(text) if text else None
+        progress = parse(started.last_progress) if started.last_progress else None
         if progress is None or (self.last is not None and progress.batch_id <= self.last.batch_id):
             return
         report = self._report(progress, sources)
@@ -245,13 +244,9 @@ class Batches:
             return {}
         return {name: size for name, size in found.items() if size is not None}
 
-    def _read_event_time(
-        self, progress: Progress, now: float, started: Started | None, settings: Settings
-    ) -> None:
+    def _read_event_time(self, progress: Progress, now: float, started: Started, settings: Settings) -> None:
         if self.event_time is None:
-            delay = started.watermark_delay if started else None
-            single = started is not None and started.watermarks == 1
-            self.event_time = ReachedEventTime(self._query, delay, single)
+            self.event_time = ReachedEventTime(self._query, started.watermark_delay, started.watermarks == 1)
         listed = [source.max_future_seconds for source in settings.sources.values()]
         self.event_time.batch_ended(progress, now, min(listed, default=SourceControl().max_future_seconds))
 

@@ -99,9 +99,8 @@ class Endings:
                 run.publish_last_positions()  # else that is done when the query starts again
             self._services.positions.ended(run.name)
         with _whatever_the_file_system_does("the failure of a query could not be noted", run), run.lock:
-            query = run.started.query if run.started else None
-            causes = None if query is None else query.causes
-            self._note_too_large(run, run.memory.run_failed(causes, run.records_in_flight))
+            found = run.memory.run_failed(run.started.causes, run.records_in_flight)
+            self._note_too_large(run, found)
         run.state.release()
         explanation = None if run.is_cut else explanation_of(run)
         if explanation is not None and was_fenced(run):
@@ -205,18 +204,16 @@ class Endings:
 
 def explanation_of(run: QueryRun) -> str | None:
     """Return what a query has failed of, with source and remedy where they are known; `None`: it has not failed."""
-    query = run.started.query if run.started else None
-    if query is None or (failure := query.failure) is None:
+    if (failure := run.started.failure) is None:
         return None
     thrown = {opened.name: opened.thrown for opened in run.sources if opened.thrown is not None}
-    causes = "\n".join([query.causes or "", *thrown.values()])
+    causes = "\n".join([run.started.causes or "", *thrown.values()])
     return told(run.name, failure, run.sources.descriptors, causes, thrown or run.sources.out_of_reach)
 
 
 def was_fenced(run: QueryRun) -> bool:
     """Tell whether a query has failed because another driver has taken its checkpoint over."""
-    query = run.started.query if run.started else None
-    return query is not None and FENCED in f"{query.failure}\n{query.causes}"
+    return FENCED in f"{run.started.failure}\n{run.started.causes}"
 
 
 def left_unread(run: QueryRun) -> str | None:
@@ -224,7 +221,7 @@ def left_unread(run: QueryRun) -> str | None:
     if run.planner is None or run.batches.are_to_end or not run.ends_by_itself:
         return None
     left = run.planner.left_by_pause
-    if not left or (run.started is not None and run.started.query.failure is not None):
+    if not left or run.started.failure is not None:
         return None
     sources = ", ".join(
         f"{name} ({'it is not known how many records' if n is None else f'{n:,} records'})"

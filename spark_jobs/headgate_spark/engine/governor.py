@@ -88,7 +88,7 @@ class Governor:
         """A query has ended, and some of its sources may never have been opened, or not be closed."""
         run, name = self.table.run(run_id), self.table.name_of(run_id)
         self.table.forget(run_id)
-        if run is not None and run.started is not None:
+        if run is not None:
             self._over(run, failure)
         elif name is not None and failure is not None and not self.endings.has_kept(run_id):
             self.endings.failed(name, told(name, in_words(json.loads(failure)["failure"]), {}))
@@ -244,8 +244,7 @@ class Governor:
     # -------------------------------------------------------------------------------------------------
 
     def _over(self, run: QueryRun, failure: str | None) -> None:
-        if run.started is not None:
-            run.started.query.ended(failure)
+        run.started.ended(failure)
         if self.table.remove(run):
             self.endings.over(run)
 

@@ -26,7 +26,7 @@ from headgate_spark.engine.queries import Started
 from headgate_spark.engine.refusals import refusal, unknown_ends, unknown_histories
 from headgate_spark.engine.run_memory import RunMemory
 from headgate_spark.engine.services import Services
-from headgate_spark.engine.settings import OfJob, Settings
+from headgate_spark.engine.settings import Settings
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.planner.model import (
     Answer,
@@ -35,7 +35,6 @@ from headgate_spark.planner.model import (
     Hold,
     QuerySnapshot,
     Survey,
-    Trigger,
     TriggerKind,
     Wait,
 )
@@ -62,9 +61,9 @@ class QueryRun:
         name: str,
         state: CheckpointState,
         services: Services,
-        started: Started | None = None,
+        started: Started,
     ) -> None:
-        """`started` is what is known of the query since it began; `None`: nothing, and so it is not governed."""
+        """`started` is what is known of the query since it began."""
         self.run_id = run_id
         self.name = name
         self.state = state
@@ -74,9 +73,7 @@ class QueryRun:
         self.lock = threading.RLock()
         self.settings = Settings(name)
         self.records = services.alignment.of_run(name, services.unread(), services.snapshots())
-        self.sources = OpenSources(
-            services, state, self.records, self._topics_came, started.occurrences if started else ()
-        )
+        self.sources = OpenSources(services, state, self.records, self._topics_came, started.occurrences)
         self.memory = RunMemory(name, state)
         self.batches = Batches(name, services, self.memory)
         self.at_boundary = self.batches.at_boundary
@@ -96,7 +93,7 @@ class QueryRun:
     @property
     def governed(self) -> bool:
         """False while the trigger is not known, and for triggers whose batches are not planned."""
-        return self.started is not None and self.started.governed
+        return self.started.governed
 
     @property
     def prepares_for_real_time(self) -> bool:
@@ -107,7 +104,7 @@ class QueryRun:
     @property
     def ends_by_itself(self) -> bool:
         """Whether its trigger lets it end when it has read what there is; no while that is not known."""
-        return self.started is not None and self.started.trigger.kind is not TriggerKind.PROCESSING_TIME
+        return self.started.trigger.kind is not TriggerKind.PROCESSING_TIME
 
     # What Spark asks -------------------------------------------------------------------------------
 
@@ -124,7 +121,7 @@ class QueryRun:
         names = self.sources.names_with(descriptor)
         every = [descriptor, *self.sources.descriptors.values()]
         told = {names[each.handle]: each.settings for each in every}
-        of_job = OfJob() if self.started is None else self.started.settings
+        of_job = self.started.settings
         job = of_job.read(self.name, told)
         self.records.decode_by(named(self.name, job, of_job.properties))
         self.settings.job_says(job)
@@ -141,7 +138,7 @@ class QueryRun:
         if (refused := self._refusal()) is not None:
             return protocol.fail(refused)
         planner, problem = self._planner(), self.state.histories_problem
-        goes_on = self.started is not None and self.started.settings.properties.get(ON_FAILURE) == "continue"
+        goes_on = self.started.settings.properties.get(ON_FAILURE) == "continue"
         planner.holds_for_control(self.control_is_unread and not goes_on)
         if (refused := unknown_histories(self.name, self.settings.control, problem)) is not None:
             return protocol.fail(refused)
@@ -242,7 +239,7 @@ class QueryRun:
             planner = QueryPlanner(
                 QueryState(
                     self.name,
-                    self.started.trigger if self.started else Trigger(),
+                    self.started.trigger,
                     [opened.source for opened in self.sources],
                     now=self._clock(),
                     hybrid=self.state.histories(self.settings.control),
@@ -266,8 +263,7 @@ class QueryRun:
         """Return why the query cannot do what is asked of it, with the remedy."""
         control, resumption = self.settings.control, self.state.resumption
         formats = {opened.name: opened.descriptor.format for opened in self.sources}
-        watermarks = 0 if self.started is None else self.started.watermarks_below_union
-        refused = refusal(self.name, control, formats, watermarks)
+        refused = refusal(self.name, control, formats, self.started.watermarks_below_union)
         is_unknown = resumption.batch is not None and not resumption.ends
         if refused is None and is_unknown and self.ends_by_itself:
             refused = unknown_ends(self.name, control, formats.keys())

@@ -13,7 +13,7 @@ import structlog
 from headgate_contract import ControlDocument, QueryControl
 from headgate_spark.engine.bounded import News
 from headgate_spark.engine.delivery import Delivery
-from headgate_spark.engine.queries import ShimQuery, Started
+from headgate_spark.engine.queries import Started
 from headgate_spark.engine.refusals import unplanned
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.engine.strangers import Strangers
@@ -64,17 +64,16 @@ class RunTable:
                 self._started[run_id] = started
         self.strangers.begins(started.name, started.settings.properties)
 
-    def started(self, run_id: str) -> Started | None:
-        """Return what is known of a query that has begun and has no run yet."""
+    def started(self, run_id: str) -> Started:
+        """Return a query that has begun and has no run yet; nothing is known of one that has not begun."""
         with self._lock:
-            return self._started.get(run_id)
+            return self._started.get(run_id, Started())
 
-    def query(self, run_id: str) -> ShimQuery:
+    def query(self, run_id: str) -> Started:
         """Return a query that has begun. Raises KeyError where none has."""
         with self._lock:
             run = self._runs.get(run_id)
-            started = self._started[run_id] if run is None or run.started is None else run.started
-            return started.query
+            return self._started[run_id] if run is None else run.started
 
     def name_of(self, run_id: str) -> str | None:
         """Return the name of a query that has started and has not ended."""

@@ -105,7 +105,7 @@ class DriverCollector(Collector):
         query, batches, event_time = (run.name,), run.batches, run.batches.event_time
         yield m.QUERY_ACTIVE, query, 1.0
         yield m.QUERY_STARTED, query, run.started_at
-        if run.started is not None and run.started.owner is not None:
+        if run.started.owner is not None:
             yield m.QUERY_OWNER, (run.name, *run.started.owner), 1.0
         yield m.QUERY_LAST_PROGRESS, query, batches.last_ended_at
         yield m.QUERY_BATCHES_REPEATED, query, float(run.state.memory.repeated)

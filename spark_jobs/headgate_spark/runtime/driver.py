@@ -301,8 +301,7 @@ def stop_queries(runs: Sequence[QueryRun]) -> None:
 
 def _stop(run: QueryRun) -> None:
     try:
-        if run.started is not None:
-            run.started.query.stop()
+        run.started.stop()
     except Exception as error:  # the job may be ending the session at the same time
         log.debug("query could not be stopped", query=run.name, error=str(error))
         return
