@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from headgate_contract import ControlDocument, QueryControl
-from headgate_spark.engine.checkpoint import Checkpoint, HadoopCheckpoint
+from headgate_spark.engine.checkpoint import Checkpoint
+from headgate_spark.engine.directory import HadoopDirectory
 from headgate_spark.engine.fencing import Fencing
 from headgate_spark.engine.forbearance import Forbearance
 from headgate_spark.engine.governor import Governor
@@ -131,8 +132,9 @@ class Driver:
     def _fence(self, described: Descriptor, checkpoint: Checkpoint, is_locked: bool) -> Fencing | None:
         return open_fence(described, checkpoint, self.jvm, application="tests", is_locked=is_locked)
 
-    def _checkpoint(self, described: Descriptor) -> HadoopCheckpoint:
-        return HadoopCheckpoint(self.jvm.view, self.jvm.files_of(described.run_id), described.checkpoint)
+    def _checkpoint(self, described: Descriptor) -> Checkpoint:
+        files = self.jvm.files_of(described.run_id)
+        return Checkpoint(described.checkpoint, lambda uri: HadoopDirectory(self.jvm.view, files, uri))
 
 
 @contextmanager

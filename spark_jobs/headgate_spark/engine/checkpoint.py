@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 
 from headgate_spark.engine.beside import words_of
-from headgate_spark.engine.directory import Directory, Files, HadoopDirectory, LocalDirectory
+from headgate_spark.engine.directory import Directory, LocalDirectory
 from headgate_spark.engine.resumption import Resumption, read_resumption
 from headgate_spark.engine.store import NumberedStore
 from headgate_spark.planner.model import HybridMemory
@@ -171,13 +171,6 @@ class Checkpoint:
         """Return the same for use when the JVM is gone; `None` where this machine alone cannot reach it."""
         root = local_path(self._location)
         return None if root is None else Checkpoint(str(root), lambda path: LocalDirectory(Path(path)))
-
-
-class HadoopCheckpoint(Checkpoint):
-    """A checkpoint on whatever file system it is."""
-
-    def __init__(self, jvm: Any, files: Files, location: str) -> None:
-        super().__init__(location, lambda uri: HadoopDirectory(jvm, files, uri))
 
 
 def history_value(memory: HybridMemory) -> Any:

@@ -73,7 +73,8 @@ class CheckpointState:
         checkpoint, load = self._checkpoint, self._beside.load
         before = load(Kept.BATCHES, lambda: BatchMemory.of(checkpoint.batches.load())) or BatchMemory()
         memory = before.resumed(self.resumption).under(settings)
-        self._remember(replace(memory, pace=None) if self._is_new else memory, before)
+        self.memory = before
+        self.remember(replace(memory, pace=None) if self._is_new else memory)
         if self.resumption.batch is not None and with_topics:
             self.topics = load(Kept.TOPICS, lambda: ids_in(checkpoint.topics.load())) or {}
         if self.resumption.repeats:
@@ -143,10 +144,7 @@ class CheckpointState:
 
     def remember(self, memory: BatchMemory) -> None:
         """Keep what batches have taught, if it is new."""
-        self._remember(memory, self.memory)
-
-    def _remember(self, memory: BatchMemory, before: BatchMemory) -> None:
-        self.memory = memory
+        before, self.memory = self.memory, memory
         if memory != before:
             self._has_kept_memory = False
             self._keep_memory()

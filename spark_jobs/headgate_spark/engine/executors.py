@@ -128,7 +128,9 @@ class Executors:
         """Compare what there is with what is wanted, and act."""
         pool = self._pool
         if pool is None:
-            self._say_why_not()
+            if self._why_not is not None and self._instances is not None:
+                log.info("executors stay as they are", wanted=self._instances, because=self._why_not)
+                self._why_not = None
             return
         names = pool.names()
         if self._requested is None:
@@ -143,7 +145,10 @@ class Executors:
         surplus = newest(staying, len(staying) - self._requested) if self._requested is not None else []
         if not surplus:
             self._surplus_since = None
-        elif self._may_release():
+            return
+        now = self._clock()
+        self._surplus_since = now if self._surplus_since is None else self._surplus_since
+        if self._between_batches() or now - self._surplus_since >= PATIENCE_SECONDS:
             self._leaving |= frozenset(pool.release(surplus))
 
     def _request(self, pool: ExecutorPool) -> bool:
@@ -157,16 +162,6 @@ class Executors:
         log.info("executors are asked for", wanted=instances, before=self._requested)
         self._requested = instances
         return True
-
-    def _say_why_not(self) -> None:
-        if self._why_not is not None and self._instances is not None:
-            log.info("executors stay as they are", wanted=self._instances, because=self._why_not)
-            self._why_not = None
-
-    def _may_release(self) -> bool:
-        if self._surplus_since is None:
-            self._surplus_since = self._clock()
-        return self._between_batches() or self._clock() - self._surplus_since >= PATIENCE_SECONDS
 
     def _run(self) -> None:
         while True:

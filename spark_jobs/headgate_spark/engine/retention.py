@@ -75,7 +75,5 @@ class Retention:
         answer, self._answer = self._answer, None
         try:
             self._bounds, self._known_at = answer.result(), now
-        except (
-            Exception
-        ) as error:  # a client fails in many ways; the source itself tells of those that matter
+        except Exception as error:  # the source itself tells of failures that matter
             log.debug("where logs begin is not known", source=self._source, error=str(error))

@@ -75,7 +75,7 @@ class QueryRun:
         self.records = services.alignment.of_run(name, services.unread(), services.snapshots())
         self.sources = OpenSources(services, state, self.records, self._topics_came, started.occurrences)
         self.memory = RunMemory(name, state)
-        self.batches = Batches(name, services, self.memory)
+        self.batches = Batches(services, started, self.sources, self.settings, self.memory)
         self.at_boundary = self.batches.at_boundary
         self.planner: QueryPlanner | None = None
         """Made at the first planning, and anew when a stream has come that it does not know."""
@@ -282,7 +282,7 @@ class QueryRun:
         if self._services.wall_clock is not None:
             planner.tell_time(self._services.wall_clock() - self._clock())
         planner.trigger_begins(passed, self._clock())
-        self.batches.trigger_begins(planner, self.started, self.sources, self.settings)
+        self.batches.trigger_begins(planner)
         event_time = self.batches.event_time
         if event_time is None:
             planner.read_to(None)

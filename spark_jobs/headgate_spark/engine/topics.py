@@ -154,9 +154,7 @@ class Topics:
     def _compare(self, answer: Future[Ids], position: Position) -> None:
         try:
             told = answer.result()
-        except (
-            Exception
-        ) as error:  # a client fails in many ways; the source itself tells of those that matter
+        except Exception as error:  # the source itself tells of failures that matter
             log.debug("the ids of topics are not known", source=self._source, error=str(error))
             return
         read = set(topics_of(split for split, at in position.items() if at > 0))

@@ -109,7 +109,8 @@ class Driver:
         """The script has a context. Raises `ShimError` where its queries could not be governed."""
         require_protocol(int(DriverJvm.of(context).shim("Shim").protocol()))
         self._context = context
-        self._oom_kills = oom_kills(context)
+        process = _process(context)
+        self._oom_kills = None if process is None else OomKills(process.pid)
         self.stopper.install()
 
 
@@ -117,12 +118,6 @@ SPARK_OUT_OF_MEMORY = 52
 """Spark's own `SparkExitCode.OOM`."""
 END_SECONDS = 30.0
 """How long a JVM that is ending may take for it: without memory its shutdown is slow."""
-
-
-def oom_kills(spark_context: Any) -> OomKills | None:
-    """Begin to count what the kernel kills in the JVM's control group; `None` where the JVM is not ours."""
-    process = _process(spark_context)
-    return None if process is None else OomKills(process.pid)
 
 
 def ran_out_of_memory(spark_context: Any, kills: OomKills | None) -> bool | None:

@@ -11,7 +11,6 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import structlog
 
@@ -19,9 +18,10 @@ from headgate_contract import ControlDocument
 from headgate_contract.exit_codes import OOM_KILLED, PREVIOUS_END
 from headgate_spark import event_time
 from headgate_spark.engine import garbage
-from headgate_spark.engine.checkpoint import Checkpoint, HadoopCheckpoint, acquire_lock
+from headgate_spark.engine.checkpoint import Checkpoint, acquire_lock
 from headgate_spark.engine.control_file import ControlFile
 from headgate_spark.engine.decoders import look_in
+from headgate_spark.engine.directory import HadoopDirectory
 from headgate_spark.engine.executors import Executors, look_after
 from headgate_spark.engine.fencing import Fencing
 from headgate_spark.engine.governor import Governor
@@ -89,7 +89,14 @@ class Runtime:
         )
         self.governor = Governor(services, follows_oom_kill=os.environ.get(PREVIOUS_END) == OOM_KILLED)
         self.executors = Executors(between_batches=lambda: self.governor.table.is_between_batches)
-        self._control = None if settings.control is None else self._watch(settings.control)
+        self._control = None
+        if settings.control is not None:
+            self._control = ControlFile(
+                settings.control,
+                on_document=self._take_document,
+                on_refusal=self.governor.documents.refuse,
+                on_look=self.governor.deliver,
+            )
 
     def start(self) -> int:
         """Start everything that does not need Spark yet; returns the port of the metrics. Raises OSError."""
@@ -118,15 +125,8 @@ class Runtime:
             "end": self._end,
             "decoder": event_time.take,  # may come before there is a JVM
         }
-        return (
-            of_the_shim
-            | of_the_launcher
-            | {
-                "attached": self._attached,
-                "stop": self._stop,
-                "answers": lambda: None,
-            }
-        )
+        of_both: dict[str, Verb] = {"attached": self._attached, "stop": self._stop, "answers": lambda: None}
+        return of_the_shim | of_the_launcher | of_both
 
     def jvm_is_gone(self) -> None:
         """Note, as far as it is known, what the JVM has died of; it is not there to be asked."""
@@ -179,7 +179,9 @@ class Runtime:
         return written(Stopping([run.name for run in runs], ends, some))
 
     def _await_boundaries(self) -> None:
-        deadline = time.monotonic() + self._grace_seconds()
+        document = self.governor.documents.newest
+        grace = DEFAULT_GRACE_SECONDS if document is None else document.grace_period_seconds
+        deadline = time.monotonic() + grace
         self._await_taken_up(deadline)
         await_boundaries(self.governor.runs, deadline)
 
@@ -238,14 +240,6 @@ class Runtime:
         except Exception as error:  # a JVM that is ending answers in many ways
             log.debug("Spark could not be asked for its last events", error=str(error))
 
-    def _watch(self, path: Any) -> ControlFile:
-        return ControlFile(
-            path,
-            on_document=self._take_document,
-            on_refusal=self.governor.documents.refuse,
-            on_look=self.governor.deliver,
-        )
-
     def _take_document(self, document: ControlDocument) -> None:
         self.governor.take_document(document)
         self.executors.want(document.executor_instances)
@@ -259,13 +253,9 @@ class Runtime:
         except Exception:  # a JVM that is ending answers in many ways
             log.warning("leases could not be recalled; they end within two seconds", exc_info=True)
 
-    def _grace_seconds(self) -> float:
-        document = self.governor.documents.newest
-        return DEFAULT_GRACE_SECONDS if document is None else document.grace_period_seconds
-
     def _open_checkpoint(self, described: Descriptor) -> Checkpoint:
-        jvm = self._driver
-        return HadoopCheckpoint(jvm.view, jvm.files_of(described.run_id), described.checkpoint)
+        jvm, files = self._driver.view, self._driver.files_of(described.run_id)
+        return Checkpoint(described.checkpoint, lambda uri: HadoopDirectory(jvm, files, uri))
 
     def _open_fence(self, described: Descriptor, checkpoint: Checkpoint, is_locked: bool) -> Fencing | None:
         name = self._full_name()
