@@ -34,15 +34,7 @@ def _shown(text: str) -> str:
     return shown if len(shown) <= 60 else f"{shown[:60]}…"
 
 
-def at_least_10ms(name: str, remedy: str) -> Form:
-    return _at_least("10ms", name, remedy)
-
-
-def at_least_5s(name: str, remedy: str) -> Form:
-    return _at_least("5s", name, remedy)
-
-
-def _at_least(least: str, name: str, remedy: str) -> Form:
+def at_least(least: str, name: str, remedy: str) -> Form:
     def parse(text: str) -> float:
         if nanoseconds(text) < nanoseconds(least):
             raise ValueError(f"{name} must be at least {least}; {remedy}")
@@ -117,13 +109,10 @@ def one_of(*words: str) -> Form:
     return Form(" or ".join(f"`{word}`" for word in words), parse)
 
 
-def reentry_is_allowed(text: str) -> bool:
-    """Return whether a policy of re-entry lets a lag say yes again."""
-    return one_of("Allowed", "Never").parse(text) == "Allowed"
-
-
-def is_real_time(text: str) -> bool:
-    return one_of("MicroBatch", "RealTime").parse(text) == "RealTime"
+def whether(word: str, *words: str) -> Form:
+    """Return the form of one of a few `words`, of which one means yes."""
+    form = one_of(*words)
+    return Form(form.words, lambda text: form.parse(text) == word)
 
 
 def text_of(what: str, most: int) -> Form:

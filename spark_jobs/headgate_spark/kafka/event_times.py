@@ -51,10 +51,7 @@ class KafkaEventTimes(SourcesOfRun[Asking], EventTimes):
         """Monotonic time at which the present planning stops to wait."""
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
-        """Take note of a source. Nothing is connected before it is asked for.
-
-        A name may come to stand for another stream, until the first planning.
-        """
+        """Take note of a source. Nothing is connected before it is asked for."""
         self._reopens(source)
         self._sources[source] = Asking(
             source,
@@ -65,10 +62,6 @@ class KafkaEventTimes(SourcesOfRun[Asking], EventTimes):
     def prepare(
         self, source: str, max_future_seconds: float, event_time: EventTimeControl | None = None
     ) -> None:
-        """A source is to be asked about soon; returns at once. Event times beyond now and that do not count.
-
-        `event_time` is where in the values of its records they are; `None`: they are the records' timestamps.
-        """
         if source in self._sources:
             self._sources[source].prepare(round(max_future_seconds * 1000), event_time)
 
@@ -79,19 +72,13 @@ class KafkaEventTimes(SourcesOfRun[Asking], EventTimes):
         return self._sources[source].problem
 
     def sampled(self, source: str) -> Sampled | None:
-        """Return what was seen of the records of a source; `None`: nothing yet."""
         return self._sources[source].sampled if source in self._sources else None
 
     def expect(self, ends: Mapping[Split, int]) -> None:
-        """A planning is about to ask for the latest records of these splits: ask now, and do not wait."""
         for source, of_source in _by_source(ends).items():
-            self._sources[source].expect(Kind.LATEST, of_source)
+            self._sources[source].ask(Kind.LATEST, of_source, is_ahead=True)
 
     def begin(self) -> LateAnswers:
-        """A planning begins: its questions wait for their answers within one budget.
-
-        Returns what has come since the last one.
-        """
         self._deadline = time.monotonic() + self._budget
         later: list[Later] = []
         latest: dict[Split, Latest] = {}
