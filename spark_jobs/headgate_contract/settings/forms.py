@@ -53,7 +53,6 @@ def positive(name: str, remedy: str) -> Form:
 
 
 def backlog_interval(text: str) -> float:
-    """Return the interval of a backlog in seconds."""
     if 0 < nanoseconds(text) < nanoseconds("10ms"):
         raise ValueError(
             "intervalDuringBacklog must be 0s or at least 10ms; raise it, or set 0s for one batch per backlog"
@@ -73,8 +72,6 @@ def records(text: str) -> int:
 
 
 def number(more_than: int, most: int) -> Callable[[str], float]:
-    """Return the parser of numbers with these bounds."""
-
     def parse(text: str) -> float:
         if not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", text, re.ASCII):
             raise ValueError(f"must be a number, not the text {_shown(text)}")
@@ -97,8 +94,6 @@ def yes_or_no(text: str) -> bool:
 
 
 def one_of(*words: str) -> Form:
-    """Return the form of one of a few words."""
-
     def parse(text: str) -> str:
         if text not in words:
             close = difflib.get_close_matches(text, words, n=1, cutoff=0.5)

@@ -98,7 +98,6 @@ class Setting:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """All its names as an option."""
         return (self.option, *self.aliases)
 
 

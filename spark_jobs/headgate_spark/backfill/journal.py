@@ -98,7 +98,6 @@ def open_journal(spark: SparkSession, checkpoint: str, question: Mapping[str, An
 
 
 def store_in(folder: Directory) -> NumberedStore:
-    """Return where steps are kept."""
     return NumberedStore(folder, NAME, _check)
 
 

@@ -129,7 +129,6 @@ class CheckpointLock:
         self._path = path
 
     def release(self) -> None:
-        """Let the next one in."""
         try:
             self._opened.close()
         finally:
@@ -137,7 +136,6 @@ class CheckpointLock:
 
 
 def release(lock: CheckpointLock | None, query: str) -> None:
-    """Let go of the checkpoint of a query."""
     if lock is None:
         return
     try:

@@ -99,7 +99,6 @@ class CheckpointState:
         return self._checkpoint.resumption()
 
     def release(self) -> None:
-        """Let the next run in."""
         if self._fence is not None:
             self._fence.release()
         release(self._lock, self._query)

@@ -81,7 +81,6 @@ class Governor:
         return forbearance.words
 
     def progressed(self, run_id: str, progress: str) -> None:
-        """A batch of a query has ended."""
         self.table.query(run_id).last_progress = progress
 
     def ended(self, run_id: str, failure: str | None) -> None:
@@ -228,7 +227,6 @@ class Governor:
 
     @property
     def runs(self) -> list[QueryRun]:
-        """The runs that are open."""
         return self.table.runs
 
     @property

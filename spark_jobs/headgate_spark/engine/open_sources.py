@@ -48,20 +48,16 @@ class OpenSources:
         return iter(self.by_handle.values())
 
     def __getitem__(self, handle: int) -> OpenSource:
-        """Return the stream with this handle."""
         return self.by_handle[handle]
 
     @property
     def descriptors(self) -> dict[str, Descriptor]:
-        """What Spark has opened, by name."""
         return {opened.name: opened.descriptor for opened in self}
 
     def handle(self, name: str) -> int:
-        """Return the handle of a source."""
         return next(opened.descriptor.handle for opened in self if opened.name == name)
 
     def named(self, handles: Collection[int]) -> set[str]:
-        """Return the names of the sources with these handles."""
         return {opened.name for handle, opened in self.by_handle.items() if handle in handles}
 
     # Opening and closing -----------------------------------------------------------------------------
@@ -106,7 +102,6 @@ class OpenSources:
         )
 
     def close(self) -> None:
-        """Give back the clients of all."""
         self.records.close()
         for opened in self:
             _disconnect(opened)

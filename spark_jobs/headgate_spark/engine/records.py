@@ -45,12 +45,10 @@ class RunRecords:
         self._is_closed = False
 
     def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
-        """Take the decoders that the query names for its sources."""
         for each in self._every:
             each.decode_by(decoders)
 
     def opened(self, source: str, descriptor: Descriptor) -> None:
-        """A stream was opened."""
         if descriptor.format == "kafka" and descriptor.offset_format is not None:
             for each in self._every:
                 each.open(source, descriptor.options)

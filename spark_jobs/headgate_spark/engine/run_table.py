@@ -151,13 +151,11 @@ class RunTable:
 
     @property
     def runs(self) -> list[QueryRun]:
-        """The runs that are open."""
         with self._lock:
             return list(self._runs.values())
 
     @property
     def is_between_batches(self) -> bool:
-        """True while no query has a batch running."""
         return not any(run.batches.in_flight for run in self.runs)
 
     def run(self, run_id: str) -> QueryRun | None:
@@ -186,7 +184,6 @@ class RunTable:
                 self._by_handle[handle] = run
 
     def of(self, handle: int) -> QueryRun | None:
-        """Return the run of an open stream."""
         return self._by_handle.get(handle)
 
     def open_run_of(self, handle: int) -> QueryRun:

@@ -90,7 +90,6 @@ class Settings:
         self._merge()
 
     def job_says(self, job: Job) -> None:
-        """It is known what the job says of the query and its sources."""
         self._job = job
         self._merge()
 
@@ -104,7 +103,6 @@ class Settings:
         return {} if self.control is None else self.control.sources
 
     def of_source(self, name: str) -> SourceControl:
-        """Return what a source is to do."""
         return self.sources.get(name, SourceControl())
 
     @property

@@ -102,7 +102,6 @@ class Topics:
         self.take(position)
 
     def take(self, position: Position) -> None:
-        """Take the answer, if there is one."""
         if self._answer is not None and self._answer.done():
             answer, self._answer = self._answer, None
             self._compare(answer, position)
@@ -127,7 +126,6 @@ class Topics:
         self._anew, self.is_kept = {}, False
 
     def message(self, position: Position, latest: Position) -> str:
-        """Return what has happened, and what to do about it."""
         told = ", ".join(
             f"{split} ends at offset {latest[split]} and was read up to {at}"
             for split, at in sorted(position.items())
@@ -193,5 +191,4 @@ def topic_of(split: str) -> str:
 
 
 def topics_of(splits: Iterable[str]) -> Iterable[str]:
-    """Return the topic of each split."""
     return map(topic_of, splits)

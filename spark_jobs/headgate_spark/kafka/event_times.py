@@ -102,7 +102,6 @@ class KafkaEventTimes(SourcesOfRun[Asking], EventTimes):
         return {split: _latest(answers[split.source], split.split) for split in ends}
 
     def _ask(self, kind: Kind, asked: Mapping[Split, int]) -> dict[str, Answer]:
-        """Return the answers by source."""
         by_source = _by_source(asked)
         for source, of_source in by_source.items():
             self._sources[source].ask(kind, of_source)

@@ -77,7 +77,6 @@ class PayloadTimes:
 
     @property
     def sampled(self) -> Sampled:
-        """What the samples tell of the source."""
         return Sampled(self._sampler.out_of_orderness, self._unreadable, self._far_ahead)
 
     def refresh(self) -> None:

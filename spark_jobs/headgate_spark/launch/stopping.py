@@ -86,7 +86,6 @@ class Stopper:
 
     @property
     def asked(self) -> bool:
-        """True once a stop was asked for."""
         return self._asked.is_set()
 
     def settle(self) -> None:

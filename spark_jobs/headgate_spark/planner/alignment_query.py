@@ -41,7 +41,6 @@ class QueryAlignment:
     # What it is told
 
     def control(self, sources: Mapping[str, SourceControl], now: float) -> None:
-        """Take what the document says of the sources of the query."""
         controls = self._joining(sources)
         columns = {name: sources[name].event_time for members in controls.values() for name in members}
         before = self._columns
@@ -74,11 +73,9 @@ class QueryAlignment:
 
     @property
     def has_members(self) -> bool:
-        """Whether any source of the query is in a group."""
         return bool(self._group_of)
 
     def is_member(self, source: str) -> bool:
-        """Tell whether a source is in a group."""
         return source in self._group_of
 
     def rests(self, source: str, now: float) -> bool:

@@ -49,7 +49,6 @@ class PlannedBatch:
         return any(self.counts.values())
 
     def is_in_flight(self, source: str, now: float) -> bool:
-        """Tell whether records of the source are being read."""
         if source in self.counts:
             return self.counts[source] > 0
         return source in self.takes and now - self.planned_at > LOOK_SECONDS

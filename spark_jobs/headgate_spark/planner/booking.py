@@ -78,7 +78,6 @@ class Booking:
             self._query.sources[name].found_nothing(now)
 
     def ended(self, report: BatchReport) -> None:
-        """A batch was committed."""
         query, now = self._query, report.ended_at
         batch, self.batch = self.batch, None
         query.real_time.has_run = True

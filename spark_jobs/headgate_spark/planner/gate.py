@@ -140,7 +140,6 @@ class Gate:
             self._no_later_than(self._after(planned_at, in_backlog=False))
 
     def ended(self, now: float) -> None:
-        """A batch was committed."""
         self._last_end = now
 
     def ended_without_data(self, seconds: float) -> None:

@@ -54,7 +54,6 @@ class Hybrid:
         return source in self.after.values()
 
     def has_finished(self, source: str) -> bool:
-        """Tell whether the source is a history that has been read to its end."""
         return self.is_history(source) and source in self.memory.finished
 
     def phase(self, source: str) -> bool:

@@ -137,7 +137,6 @@ class LagVotes:
         return any(latch.answer for latch in self._latches.values())
 
     def of_source(self, name: str) -> tuple[LagVoter, ...]:
-        """Return the voters by which a source is in backlog."""
         return tuple(voter for voter in LagVoter if self._latches.get((name, voter), UNHEARD).answer)
 
 

@@ -97,12 +97,10 @@ class RealTime:
 
     @property
     def batch_seconds(self) -> float:
-        """How long a batch lasts."""
         return self._control.batch_seconds
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the query is to be live in it."""
         return self._control.real_time
 
     def is_awaited(self, *, backlog: bool, now: float) -> bool:

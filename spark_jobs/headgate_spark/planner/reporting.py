@@ -24,7 +24,6 @@ UNTOLD = (
 
 
 def snapshot_of(query: QueryState, booking: Booking, now: float) -> QuerySnapshot:
-    """Return a query as it stands now."""
     return QuerySnapshot(
         name=query.name,
         backlog=query.gate.backlog,

@@ -150,7 +150,6 @@ class Snapshots:
         self._sources: dict[str, _Source] = {}
 
     def phase(self, source: str) -> bool:
-        """Tell whether a source is in its snapshot."""
         return source in self._sources and self._sources[source].is_in_phase
 
     def waits(self, source: str) -> bool:

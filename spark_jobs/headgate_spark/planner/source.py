@@ -63,7 +63,6 @@ class HeldTime:
         self.reason, self._since = reason, now
 
     def seconds(self, now: float) -> dict[HeldBy, float]:
-        """Return the seconds by reason, up to now."""
         if self.reason is None:
             return dict(self._seconds)
         lasted = self._seconds.get(self.reason, 0.0) + max(0.0, now - self._since)
@@ -174,7 +173,6 @@ class SourceState:
     # What is seen
 
     def has_moved_to(self, start: Position | None) -> bool:
-        """Tell whether `start` is another position than the one that is known."""
         return start is not None and self.position is not None and start != self.position
 
     def asked(self, start: Position | None) -> None:
@@ -260,7 +258,6 @@ class SourceState:
 
     @property
     def progress(self) -> Progress:
-        """How far it has been read, for the hybrid."""
         return Progress(self.position if self.is_counted else None, self.latest, self.exhausted)
 
     @property

@@ -56,7 +56,6 @@ class Draft:
 
     @classmethod
     def of(cls, asked: Question) -> Draft:
-        """Begin the planning that a question needs."""
         query, current = asked.query, asked.round
         takes = {} if asked.batch is None else asked.batch.takes
         return cls(

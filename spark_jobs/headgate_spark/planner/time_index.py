@@ -54,7 +54,6 @@ class SplitTimes(Staircase):
         self.is_located = False
 
     def looked(self, latest: Latest, now: float) -> None:
-        """It was looked how late the records are."""
         found, self.looked_to = latest
         self.looked_at = now
         if found is None:
@@ -106,7 +105,6 @@ class Rooms(NamedTuple):
 
     @classmethod
     def joined(cls, every: Iterable[Rooms]) -> Rooms:
-        """Return the rooms of several sources as one."""
         splits, starts, ends = tuple(zip(*every)) or ((), (), ())
         return cls(list(chain(*splits)), list(chain(*starts)), list(chain(*ends)))
 
@@ -127,12 +125,10 @@ class TimeIndex:
         self._looked_in_vain: Sequence[SplitTimes] = ()
 
     def of(self, source: str, names: Iterable[str]) -> list[SplitTimes]:
-        """Return what is known of splits of a source."""
         known = self._known.setdefault(source, {})
         return [known.get(n) or known.setdefault(n, SplitTimes(Split(source, n))) for n in names]
 
     def __getitem__(self, split: Split) -> SplitTimes:
-        """Return what is known of one split."""
         return self.of(split.source, (split.split,))[0]
 
     def begin(self, now: float) -> None:

@@ -110,8 +110,6 @@ class Runtime:
         return port
 
     def verbs(self) -> Mapping[str, Verb]:
-        """Return all that it can be asked."""
-
         def await_wish() -> None:
             self._wants_to_end.wait()
 
