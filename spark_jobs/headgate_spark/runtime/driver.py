@@ -114,7 +114,7 @@ class Runtime:
             self._wants_to_end.wait()
 
         of_the_shim = {name: self._of_this_driver(verb) for name, verb in verbs(self.governor).items()}
-        of_the_shim |= {name: garbage.then_set_aside(of_the_shim[name]) for name in ("begins", "ended")}
+        of_the_shim["ended"] = garbage.then_look(of_the_shim["ended"])
         of_the_launcher: dict[str, Verb] = {
             "stop_planning": self._stop_planning,
             "await_boundaries": self._await_boundaries,
@@ -155,7 +155,6 @@ class Runtime:
         if self._settings.follows_jvm:
             self._oom_kills = OomKills(members["pid"])
         self._jvm = jvm
-        garbage.set_aside_soon()
 
     def _stop(self) -> None:
         """Stop every query at a batch boundary."""
