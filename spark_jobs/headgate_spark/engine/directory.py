@@ -39,11 +39,6 @@ SHARED_BY_SERVERS = frozenset({"hdfs", "viewfs"})
 """File systems that may be read from a server which is behind; `msync` has it catch up, and needs one call."""
 
 
-def files_by(hadoop_conf: Any) -> Files:
-    """Return what gives file systems by these settings, one for all that ask for the same."""
-    return lambda path: path.getFileSystem(hadoop_conf)
-
-
 class HadoopDirectory:
     """A directory of any file system that Spark knows."""
 

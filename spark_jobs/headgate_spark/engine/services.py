@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Optional, Protocol
+from typing import Protocol
 
 from headgate_contract.newer import dataclass
 from headgate_spark.engine.beginnings import Find
@@ -46,17 +46,6 @@ class Looks:
             return replace(lease, look_seconds=max(lease.look_seconds, len(self._until) * APART_SECONDS))
 
 
-AcquireLock = Callable[[str], Optional[CheckpointLock]]
-"""Takes a checkpoint, by its location, for one run; `None`: nothing can be locked. Raises `CheckpointInUseError`."""
-OpenCheckpoint = Callable[[Descriptor], Checkpoint]
-"""Opens the checkpoint of the query that has opened a stream, by the settings of its session."""
-OpenFence = Callable[[Descriptor, Checkpoint, bool], Optional[Fencing]]
-"""Returns the fence on the checkpoint of the query that has opened a stream; the last says whether its run has the
-lock on it. `None`: it is to have none. Raises `SettingsError`."""
-FileBytes = Callable[[int], Optional[int]]
-"""Returns the size of the files in the last batch of a source, by its handle; `None`: they are none, or not known."""
-
-
 class Measures(Protocol):
     """Takes what is measured once and not kept: the exporter."""
 
@@ -90,10 +79,14 @@ class Positions(Protocol):
 class Services:
     """What all queries of one driver share. What is left out is not there, and the queries run without it."""
 
-    acquire_lock: AcquireLock
-    open_checkpoint: OpenCheckpoint
+    acquire_lock: Callable[[str], CheckpointLock | None]
+    """Takes a checkpoint by its location, for a run; `None`: nothing can be locked. Raises `CheckpointInUseError`."""
+    open_checkpoint: Callable[[Descriptor], Checkpoint]
+    """Opens the checkpoint of the query that has opened a stream, by the settings of its session."""
     observer: Measures
-    open_fence: OpenFence = lambda _described, _checkpoint, _is_locked: None
+    open_fence: Callable[[Descriptor, Checkpoint, bool], Fencing | None] = lambda *_: None
+    """Returns the fence on a checkpoint, of the query that has opened a stream; the last says whether its run has the
+    lock on it. `None`: it is to have none. Raises `SettingsError`."""
     gauge: Callable[[], MemoryGauge | None] = lambda: None
     """Returns what tells the memory of batches; `None`: Spark cannot tell it (yet)."""
     give_up: Callable[[], None] = lambda: None
@@ -107,7 +100,8 @@ class Services:
     positions: Positions | None = None
     find_beginnings: Find | None = None
     open_topic_ids: OpenTopicIds | None = None
-    file_bytes: FileBytes | None = None
+    file_bytes: Callable[[int], int | None] | None = None
+    """Returns the size of the files in the last batch of a source, by its handle; `None`: it is none, or unknown."""
     forbearance: Forbearance = Forbearance()
     """With sources that do not answer, where the job says nothing of it."""
     looks: Looks = field(default_factory=Looks)
