@@ -130,9 +130,8 @@ class BatchSizer:
             limits.append(max(batch.initial_records, self._kept(seconds, batch)))
         else:
             grown = max(self._last_full, self._proven(target)) * batch.max_growth
-            tried = (
-                0 if self._is_much_longer(seconds) else self._ceiling.largest
-            )  # growth keeps from none of them
+            # growth keeps no batch from the best of the sizes that are compared
+            tried = 0 if self._is_much_longer(seconds) else self._ceiling.largest
             limits.append(max(grown, tried, self._kept(seconds, batch)))
         return limits
 
