@@ -31,31 +31,6 @@ _NAMED = re.compile(r'\bpods "[^"]*"')
 """Each request has a pod name of its own: told with it, one refusal would be a new series each second."""
 
 
-class ExecutorRefusals:
-    """What was said last, while it counts.
-
-    A quota that is used up, a right that the driver's account has not, an admission policy: nothing comes of such a
-    request, so there is no pod to look at. Spark asks again each second, and tells its log alone; the shim listens to
-    that.
-    """
-
-    def __init__(self, jvm: DriverJvm, clock: Callable[[], float] = time.time) -> None:
-        """Listen from now on, where Spark logs by Log4j; elsewhere nothing is ever known."""
-        self._clock = clock
-        self._java: Any = None
-        try:
-            java = jvm.shim("ExecutorRefusals")
-            java.listen()
-        except Exception as error:  # another logging library, another version of Log4j
-            log.debug("refused executors stay in Spark's log", error=str(error))
-        else:
-            self._java = java
-
-    def current(self) -> str | None:
-        """Return why the last request was refused; `None`: none was lately, as far as is known."""
-        return None if self._java is None else current(str(self._java.last()), self._clock())
-
-
 def current(last: str, now: float) -> str | None:
     """Return the sentence in what the shim has heard last, unless it is older than `REFUSAL_SECONDS` at `now`."""
     at, _, said = last.partition(" ")
@@ -185,8 +160,15 @@ class ExecutorPool:
 
     def __init__(self, jvm: DriverJvm) -> None:
         self._executors = jvm.shim("Executors")
-        self._refusals = ExecutorRefusals(jvm)
         self._context = jvm.context
+        self._refusals: Any = None
+        try:
+            refusals = jvm.shim("ExecutorRefusals")
+            refusals.listen()
+        except Exception as error:  # another logging library than Log4j, or another version of that
+            log.debug("refused executors stay in Spark's log", error=str(error))
+        else:
+            self._refusals = refusals
 
     def names(self) -> list[str]:
         """Return those that have registered and have not left."""
@@ -197,8 +179,13 @@ class ExecutorPool:
         self._executors.request(self._context, total)
 
     def refusal(self) -> str | None:
-        """Return why the cluster has taken no request lately; `None`: it has, as far as is known."""
-        return self._refusals.current()
+        """Return why the cluster has taken no request lately; `None`: it has, as far as is known.
+
+        A quota that is used up, a right that the driver's account has not, an admission policy: nothing comes of such
+        a request, so there is no pod to look at. Spark asks again each second, and tells its log alone; the shim
+        listens to that.
+        """
+        return None if self._refusals is None else current(str(self._refusals.last()), time.time())
 
     def release(self, names: Sequence[str]) -> list[str]:
         """Let these go and do not replace them; returns those that will: one that runs a task may stay."""
