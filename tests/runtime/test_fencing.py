@@ -15,12 +15,12 @@ from structlog.testing import capture_logs
 
 from headgate_spark.engine.checkpoint import CheckpointInUseError
 from headgate_spark.engine.fence import LOOK_SECONDS, SETTLE_SECONDS, Epoch, Newcomer, Owner, epochs_among
-from headgate_spark.engine.fence_owner import begun, is_gone, lineage_in, newcomer, owner, this_machine
+from headgate_spark.engine.fence_owner import begin_of, is_gone, lineage_in, newcomer, owner, this_machine
 from headgate_spark.engine.fencing import (
     DENIED,
     FAILING_SECONDS,
+    FenceAnswer,
     Fencing,
-    Standing,
     folder_of,
     is_for_one_run,
     take_over_in,
@@ -57,7 +57,7 @@ def fencing(
 def test_a_checkpoint_that_nobody_holds_is_held_at_once() -> None:
     folder = FaultyDirectory()
     fence = fencing(folder)
-    assert fence.go_on() == fence.go_on() == Standing(held="faulty:/ck.headgate/epoch.9.ab")
+    assert fence.go_on() == fence.go_on() == FenceAnswer(held="faulty:/ck.headgate/epoch.9.ab")
     assert [epoch.name for epoch in epochs_among(folder.files)] == ["epoch.9.ab"]
     assert not fence.has_waited
 
@@ -252,7 +252,7 @@ def test_a_process_that_is_there_no_more_is_known_to_be_gone() -> None:
 
 def test_another_process_with_its_id_is_not_it() -> None:
     me = owner("orders", os.getpid())
-    assert me.started == begun(os.getpid())
+    assert me.started == begin_of(os.getpid())
     assert me.host == socket.gethostname()
     assert not is_gone(me)
     assert is_gone(replace(me, started="1"))

@@ -36,7 +36,7 @@ class FolderError(RuntimeError):
     """A query cannot go on without the folder; the message says why, and what to do."""
 
 
-class Beside:
+class SideFolder:
     """Tells once what cannot be read or kept."""
 
     def __init__(self, query: str, folder: str) -> None:

@@ -14,9 +14,9 @@ import structlog
 
 from headgate_contract import QueryControl
 from headgate_spark.engine.batch_memory import BatchMemory
-from headgate_spark.engine.beside import Beside, FolderError, Kept, words_of
+from headgate_spark.engine.beside import FolderError, Kept, SideFolder, words_of
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, history_in, history_value, release
-from headgate_spark.engine.fencing import UNFENCED, Fencing, Standing
+from headgate_spark.engine.fencing import UNFENCED, FenceAnswer, Fencing
 from headgate_spark.engine.refusals import damaged, unknown_histories
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.task_memory import MemorySettings
@@ -41,7 +41,7 @@ class CheckpointState:
         """`folder` is the one beside the checkpoint, for what is said of it; `lock` is held until `release`."""
         self._query = query
         self._checkpoint = checkpoint
-        self._beside = Beside(query, folder)
+        self._beside = SideFolder(query, folder)
         self._lock = lock
         self._fence = fence
         self.resumption = Resumption()
@@ -81,7 +81,7 @@ class CheckpointState:
             event = "the last run ended in mid-batch; that batch runs again"  # as where a job stops its query
             log.info(event, query=self._query, batch=self.resumption.batch)
 
-    def stand(self) -> Standing:
+    def stand(self) -> FenceAnswer:
         """Return whether this run has the checkpoint, and by what. Raises `CheckpointInUseError` and what the file
         system raises."""
         if self._fence is None:

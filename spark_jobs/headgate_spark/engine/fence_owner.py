@@ -23,7 +23,7 @@ def this_machine() -> str:
         return f"{platform.system()} {socket.gethostname()}" if platform.system() == "Darwin" else ""
 
 
-def begun(pid: int) -> str | None:
+def begin_of(pid: int) -> str | None:
     """Return when a process of this machine began; empty where nobody can tell, `None`: there is no such process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -55,7 +55,7 @@ def owner(
         pid=pid,
         since=time.time(),
         machine=this_machine(),
-        started=begun(pid) or "",
+        started=begin_of(pid) or "",
         lineage=lineage,
         attempt=attempt,
         lock=lock,
@@ -68,7 +68,7 @@ def is_gone(other: Owner) -> bool:
     here = this_machine()
     if not here or other.machine != here or other.host != socket.gethostname() or other.pid is None:
         return False
-    found = begun(other.pid)
+    found = begin_of(other.pid)
     return found is None or (found != "" and other.started not in ("", found))
 
 

@@ -75,7 +75,7 @@ class _Question:
         return self.answer is not None and self.answer.done()
 
 
-class Asking:
+class SourceEventTimes:
     """Asks for one source."""
 
     def __init__(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
 from headgate_contract import EventTimeControl
-from headgate_spark.kafka.asking import Answer, Asking, Kind, Times
+from headgate_spark.kafka.asking import Answer, Kind, SourceEventTimes, Times
 from headgate_spark.kafka.lookups import JvmLookups, JvmRecords
 from headgate_spark.kafka.payload import Reader, reader_of
 from headgate_spark.kafka.payload_times import PayloadTimes
@@ -39,7 +39,7 @@ Connect = Callable[[str, Mapping[str, str], Optional[Reader]], Times]
 `None`: they are the timestamps of records."""
 
 
-class KafkaEventTimes(SourcesOfRun[Asking], EventTimes):
+class KafkaEventTimes(SourcesOfRun[SourceEventTimes], EventTimes):
     """The Kafka sources of one run of a query; implements the planner's `EventTimes`."""
 
     def __init__(self, connect: Connect, budget_seconds: float = BUDGET_SECONDS) -> None:
@@ -53,7 +53,7 @@ class KafkaEventTimes(SourcesOfRun[Asking], EventTimes):
     def open(self, source: str, options: Mapping[str, str]) -> None:
         """Take note of a source. Nothing is connected before it is asked for."""
         self._reopens(source)
-        self._sources[source] = Asking(
+        self._sources[source] = SourceEventTimes(
             source,
             lambda where: reader_of(source, where, self._decoders.get(source)),
             lambda reader: self._connect(source, options, reader),

@@ -15,7 +15,7 @@ from headgate_spark.planner.model import HybridMemory, Position
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ReadSoFar:
     """How far a source has been read, as it is seen at a planning."""
 
     start: Position | None
@@ -60,7 +60,7 @@ class Hybrid:
         """Tell whether the source is in a historical part, or waits behind one."""
         return self.waits(source) or (self.is_history(source) and not self.has_finished(source))
 
-    def advanced(self, progress: Mapping[str, Progress]) -> Hybrid:
+    def advanced(self, progress: Mapping[str, ReadSoFar]) -> Hybrid:
         """Return the chains with all ends fixed that are known, and whoever waits for a history at its end released.
 
         Asked at each planning before anything is handed out. Its memory must be kept before the first answer that
@@ -74,7 +74,7 @@ class Hybrid:
             memory = replace(memory, finished=memory.finished | more)
         return replace(self, memory=memory)
 
-    def _newly_finished(self, progress: Mapping[str, Progress], memory: HybridMemory) -> frozenset[str]:
+    def _newly_finished(self, progress: Mapping[str, ReadSoFar], memory: HybridMemory) -> frozenset[str]:
         """Return the histories that are at their end; not one that itself still waits in the chain."""
         return frozenset(
             name

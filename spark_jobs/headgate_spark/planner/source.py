@@ -13,7 +13,7 @@ from typing import NamedTuple
 from headgate_contract import SourceControl
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.bucket import RateLimit
-from headgate_spark.planner.hybrid import Hybrid, Progress
+from headgate_spark.planner.hybrid import Hybrid, ReadSoFar
 from headgate_spark.planner.model import Answer, Hold, Position, ReadLimit, Source, Wait
 from headgate_spark.planner.shares import room
 
@@ -257,8 +257,8 @@ class SourceState:
         return room(self.position, self.latest, *bounds)
 
     @property
-    def progress(self) -> Progress:
-        return Progress(self.position if self.is_counted else None, self.latest, self.exhausted)
+    def progress(self) -> ReadSoFar:
+        return ReadSoFar(self.position if self.is_counted else None, self.latest, self.exhausted)
 
     @property
     def is_restless(self) -> bool:
