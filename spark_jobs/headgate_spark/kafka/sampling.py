@@ -17,7 +17,6 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Optional
 
 from headgate_spark.kafka.lookups import JvmRecords, Record, UnansweredError
 from headgate_spark.kafka.searching import RUN, LastSearch, Search
@@ -27,16 +26,13 @@ MOST_SAMPLES = 512
 """Samples that are kept of one partition; beyond it every second one is forgotten."""
 
 
-TimeOf = Callable[[str, Record], Optional[Millis]]
-"""Return the event time of a record of a partition; `None`: it has none that counts."""
-
-
 @dataclass
 class Sampler:
     """Searches the records of one source."""
 
     records: JvmRecords
-    time_of: TimeOf
+    time_of: Callable[[str, Record], Millis | None]
+    """Returns the event time of a record of a partition; `None`: it has none that counts."""
     out_of_orderness: Millis = 0
     """The most by which a sample was later than one behind it."""
     has_looked: bool = False

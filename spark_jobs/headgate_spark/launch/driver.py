@@ -165,11 +165,9 @@ def _goes_on(spark_context: Any) -> bool:
         return False
 
 
-Register = Callable[[Any], None]
-Surround = Callable[[], AbstractContextManager[None]]
-
-
-def wrap_pyspark(register: Register, no_leaving: Surround) -> None:
+def wrap_pyspark(
+    register: Callable[[Any], None], no_leaving: Callable[[], AbstractContextManager[None]]
+) -> None:
     """Wrap PySpark's classes for the life of this process.
 
     `register` is given each SparkContext that is made; `no_leaving` surrounds the start of the JVM.
