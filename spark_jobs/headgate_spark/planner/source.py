@@ -172,9 +172,6 @@ class SourceState:
 
     # What is seen
 
-    def has_moved_to(self, start: Position | None) -> bool:
-        return start is not None and self.position is not None and start != self.position
-
     def asked(self, start: Position | None) -> None:
         """Spark asked, and said where the source is."""
         self.seen = True
