@@ -155,12 +155,15 @@ class CheckpointState:
 
     # Without the JVM -------------------------------------------------------------------------------
 
-    def without_jvm(self) -> Checkpoint | None:
-        """Return it in a form that works when the JVM is gone; `None` where this machine alone cannot reach it."""
-        return self._checkpoint.without_jvm()
+    def leave_jvm(self) -> bool:
+        """Go on without the JVM, which may have died while it was to keep something.
 
-    def go_on_by(self, checkpoint: Checkpoint) -> None:
-        """Use another form of the same checkpoint; the JVM may have died while it was to keep something."""
+        Return whether that can be: this machine alone cannot reach each checkpoint.
+        """
+        checkpoint = self._checkpoint.without_jvm()
+        if checkpoint is None:
+            return False
         self._checkpoint = checkpoint
         if not self._has_kept_memory:
             self._keep_memory()
+        return True

@@ -145,9 +145,8 @@ class Endings:
         """
         for run in [*self._open_runs(), *self.runs]:
             with run.lock:
-                checkpoint = run.state.without_jvm()
-                if checkpoint is not None:
-                    found = run.memory.jvm_died(checkpoint, run.records_in_flight, certain=certain)
+                if run.state.leave_jvm():
+                    found = run.memory.batch_failed(run.records_in_flight, certain=certain)
                     self._note_too_large(run, found)
                 elif certain and not run.memory.has_noted_failure:
                     self.unnoted_memory.add(run.name)
