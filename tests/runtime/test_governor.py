@@ -18,11 +18,10 @@ from headgate_contract import (
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.governor import Governor
-from headgate_spark.engine.records import DriverAlignment
 from headgate_spark.engine.resumption import Ends, Resumption
+from headgate_spark.planner.alignment import Groups
+from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.event_times import Split
-from headgate_spark.planner.snapshots import SnapshotEnds
-from headgate_spark.planner.unread import UnreadTimes
 from support.asked import admit, plan
 from support.engine import begins, described, failure, noticed, services_with
 from support.event_logs import FakeEventTimes
@@ -437,15 +436,18 @@ class Times(FakeEventTimes):
 
 
 def test_nobody_waits_for_a_run_that_has_ended_whatever_it_is_told_or_asked_then(checkpoint):
-    alignment = DriverAlignment(lambda: Times({Split("replay", "row"): [0] * 5}))
-    governor = Governor(fakes(checkpoint, alignment=alignment))
+    def times() -> Times:
+        return Times({Split("replay", "row"): [0] * 5})
+
+    groups = Groups()
+    governor = Governor(fakes(checkpoint, groups=groups, event_times=times))
     member = SourceControl(alignment=AlignmentControl(group="trips", max_drift_seconds=1))
     control = QueryControl(interval_seconds=60, sources={"replay": member})
     governor.take_document(ControlDocument(generation=1, queries={"copy": control}))
     begins(governor)
     opened(governor, 1)
     admit(governor, 1, '{"row":0}')
-    other = alignment.of_run("other", UnreadTimes(), SnapshotEnds()).part
+    other = QueryAlignment("other", groups, times())
     other.control({"flights": member}, 0.0)
     assert other.interval == 60
     (run,) = governor.runs

@@ -20,7 +20,6 @@ from headgate_spark.engine.directory import HadoopDirectory
 from headgate_spark.engine.fencing import Fencing
 from headgate_spark.engine.forbearance import Forbearance
 from headgate_spark.engine.governor import Governor
-from headgate_spark.engine.records import DriverAlignment
 from headgate_spark.engine.services import Positions, Services
 from headgate_spark.engine.shim import DriverJvm
 from headgate_spark.engine.sources import Descriptor
@@ -79,7 +78,7 @@ class Driver:
                 find_beginnings=lambda options, splits: beginnings(spark.sparkContext._jvm, options, splits),
                 open_topic_ids=lambda options: JvmTopicIds(spark.sparkContext._jvm, options),
                 file_bytes=jvm.file_bytes,
-                alignment=DriverAlignment(lambda: by_clients_of(spark.sparkContext._jvm)),
+                event_times=lambda: by_clients_of(spark.sparkContext._jvm),
                 unread=lambda: by_consumers_of(spark.sparkContext._jvm),
                 snapshots=lambda: snapshots_by_consumers_of(spark.sparkContext._jvm),
                 recall=jvm.recall,

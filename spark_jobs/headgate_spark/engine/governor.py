@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -27,6 +28,7 @@ from headgate_spark.engine.fencing import UNFENCED
 from headgate_spark.engine.openings import Openings
 from headgate_spark.engine.protocol import Asking
 from headgate_spark.engine.queries import begun, called, in_words
+from headgate_spark.engine.records import follow
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.engine.run_table import RunTable
 from headgate_spark.engine.services import Services
@@ -44,7 +46,7 @@ class Governor:
         """`follows_oom_kill`: all of the driver before this one was killed for want of memory."""
         self._services = services
         self._openings: Openings[QueryRun | None] = Openings()
-        self.documents = Delivery(services.alignment.follow, services.recall)
+        self.documents = Delivery(partial(follow, services.groups), services.recall)
         self.table = RunTable(self.documents, Strangers(services.clock))
         self.endings = Endings(services, lambda: self.table.runs, follows_oom_kill=follows_oom_kill)
         self.failures = 0

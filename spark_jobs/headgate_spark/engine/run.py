@@ -23,6 +23,7 @@ from headgate_spark.engine.open_source import OpenSource
 from headgate_spark.engine.open_sources import OpenSources
 from headgate_spark.engine.protocol import AskedTrigger, Asking
 from headgate_spark.engine.queries import Started
+from headgate_spark.engine.records import RunRecords
 from headgate_spark.engine.refusals import refusal, unknown_ends, unknown_histories
 from headgate_spark.engine.run_memory import RunMemory
 from headgate_spark.engine.services import Services
@@ -72,7 +73,9 @@ class QueryRun:
         """Unix seconds."""
         self.lock = threading.RLock()
         self.settings = Settings(name)
-        self.records = services.alignment.of_run(name, services.unread(), services.snapshots())
+        self.records = RunRecords(
+            name, services.groups, services.event_times(), services.unread(), services.snapshots()
+        )
         self.sources = OpenSources(services, state, self.records, self._topics_came, started.occurrences)
         self.memory = RunMemory(name, state)
         self.batches = Batches(services, started, self.sources, self.settings, self.memory)

@@ -15,10 +15,11 @@ from headgate_spark.engine.beginnings import Find
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
 from headgate_spark.engine.fencing import Fencing
 from headgate_spark.engine.forbearance import Forbearance
-from headgate_spark.engine.records import DriverAlignment
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.task_memory import MemoryGauge
 from headgate_spark.engine.topics import OpenTopicIds
+from headgate_spark.planner.alignment import Groups
+from headgate_spark.planner.event_times import EventTimes
 from headgate_spark.planner.lease import Lease
 from headgate_spark.planner.snapshots import SnapshotEnds
 from headgate_spark.planner.unread import UnreadTimes
@@ -105,7 +106,9 @@ class Services:
     forbearance: Forbearance = Forbearance()
     """With sources that do not answer, where the job says nothing of it."""
     looks: Looks = field(default_factory=Looks)
-    alignment: DriverAlignment = field(default_factory=DriverAlignment)
+    groups: Groups = field(default_factory=Groups)
+    event_times: Callable[[], EventTimes] = EventTimes
+    """Makes what tells the event times of one run."""
     unread: Callable[[], UnreadTimes] = UnreadTimes
     """Makes what looks at the unread records of the sources of one run."""
     snapshots: Callable[[], SnapshotEnds] = SnapshotEnds

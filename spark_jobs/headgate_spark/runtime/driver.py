@@ -27,7 +27,6 @@ from headgate_spark.engine.fencing import Fencing
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.oom_kills import OomKills
 from headgate_spark.engine.questions import StrangerError, Verb, verbs
-from headgate_spark.engine.records import DriverAlignment
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.shim import DriverJvm, require_protocol
@@ -80,7 +79,7 @@ class Runtime:
             find_beginnings=lambda options, splits: beginnings(self._driver.view, options, splits),
             open_topic_ids=lambda options: JvmTopicIds(self._driver.view, options),
             file_bytes=lambda handle: self._driver.file_bytes(handle),  # noqa: PLW0108
-            alignment=DriverAlignment(lambda: by_clients_of(self._driver.view)),
+            event_times=lambda: by_clients_of(self._driver.view),
             unread=lambda: by_consumers_of(self._driver.view),
             snapshots=lambda: snapshots_by_consumers_of(self._driver.view),
             control=settings.control,
