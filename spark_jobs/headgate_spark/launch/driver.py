@@ -20,7 +20,7 @@ from headgate_spark.engine.shim import DriverJvm, require_protocol
 from headgate_spark.launch.environment import refuse_connect, require_java
 from headgate_spark.launch.planner import PlannerProcess
 from headgate_spark.launch.stopping import Stopper
-from headgate_spark.runtime.answers import End, Stopping, read
+from headgate_spark.runtime.answers import End, read
 
 log = structlog.get_logger("headgate")
 
@@ -38,7 +38,7 @@ class Driver:
         self._planner = planner
         self._context: Any = None
         self._oom_kills: OomKills | None = None
-        self.stopper = Stopper(self)
+        self.stopper = Stopper(self._step_of_stop)
 
     def start(self) -> None:
         """Take over signals, and what the script does with PySpark."""
@@ -61,16 +61,7 @@ class Driver:
             return End(has_seen_query=True)
         return read(End, answer)
 
-    def stop_planning(self) -> Stopping:
-        return read(Stopping, self._asked("stop_planning"))
-
-    def await_boundaries(self) -> None:
-        self._asked("await_boundaries")
-
-    def stop_queries(self) -> None:
-        self._asked("stop_queries")
-
-    def _asked(self, step: str) -> str | None:
+    def _step_of_stop(self, step: str) -> str | None:
         """Ask for a step of a stop. Where the planner's process dies over it, ask the next one, once that knows all
         queries and has come as far. Raises what asking raises where that goes on."""
         until = time.monotonic() + NEXT_SECONDS
