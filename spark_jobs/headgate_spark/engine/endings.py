@@ -23,7 +23,7 @@ from headgate_spark.engine.services import Services
 log = structlog.get_logger("headgate")
 
 FENCED = "dev.headgate.spark.FencedException"
-"""In what such a query has failed of."""
+"""In what a query has failed of whose checkpoint another driver has taken over."""
 MOST = 50
 """Queries that are kept of those that have ended, the last ones: one without a name and without a checkpoint location
 has a new id each time."""
@@ -103,7 +103,7 @@ class Endings:
             self._note_too_large(run, found)
         run.state.release()
         explanation = None if run.is_cut else explanation_of(run)
-        if explanation is not None and was_fenced(run):
+        if explanation is not None and FENCED in f"{run.started.failure}\n{run.started.causes}":
             self.checkpoint_in_use = explanation
         if explanation is not None:
             self.failed(run.name, explanation)
@@ -208,11 +208,6 @@ def explanation_of(run: QueryRun) -> str | None:
     thrown = {opened.name: opened.thrown for opened in run.sources if opened.thrown is not None}
     causes = "\n".join([run.started.causes or "", *thrown.values()])
     return told(run.name, failure, run.sources.descriptors, causes, thrown or run.sources.out_of_reach)
-
-
-def was_fenced(run: QueryRun) -> bool:
-    """Tell whether a query has failed because another driver has taken its checkpoint over."""
-    return FENCED in f"{run.started.failure}\n{run.started.causes}"
 
 
 def left_unread(run: QueryRun) -> str | None:

@@ -98,7 +98,8 @@ class DriverCollector(Collector):
                     self._last[run.run_id] = tuple(self._of_run(run))
                 finally:
                     run.lock.release()
-            yield from self._last[run.run_id] or _of_locked(run)
+            began = (m.QUERY_ACTIVE, (run.name,), 1.0), (m.QUERY_STARTED, (run.name,), run.started_at)
+            yield from self._last[run.run_id] or began  # of one that has been planning since then
 
     def _of_run(self, run: QueryRun) -> Iterator[Sample]:
         """Yield what is known of a run whose lock is held."""
@@ -148,12 +149,6 @@ class DriverCollector(Collector):
 def _cause(metric: m.Metric, why: str | None, *labels: str) -> Sample:
     """Return what tells why something is wrong; without a value where nothing is."""
     return metric, (*labels, why or ""), None if why is None else 1.0
-
-
-def _of_locked(run: QueryRun) -> Iterator[Sample]:
-    """Yield what is known of a run that has been planning since it began."""
-    yield m.QUERY_ACTIVE, (run.name,), 1.0
-    yield m.QUERY_STARTED, (run.name,), run.started_at
 
 
 def _of_query(snapshot: QuerySnapshot) -> Iterator[Sample]:

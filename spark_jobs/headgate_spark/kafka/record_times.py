@@ -214,19 +214,17 @@ class RecordTimes:
     def _before_hiding(self, split: str) -> Found | None:
         """Return the latest record before the one that hides the others, by halving the time up to now; once."""
         key = split, self._hiding[split]
-        if key not in self._before:
-            self._before[key] = self._search_before(*key)
-        return self._before[key]
-
-    def _search_before(self, split: str, offset: int) -> Found | None:
+        if key in self._before:
+            return self._before[key]
         latest, low, high = None, BEFORE_ALL, self._horizon
         while low < high:
             middle = (low + high + 1) // 2
             found = self._lookups.find({split: middle})[split]
-            if found is not None and found.offset < offset:
+            if found is not None and found.offset < key[1]:
                 latest, low = found, found.time
             else:
                 high = middle - 1
+        self._before[key] = latest
         return latest
 
 
