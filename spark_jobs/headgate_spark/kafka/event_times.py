@@ -14,7 +14,7 @@ from typing import Any, Optional
 
 from headgate_contract import EventTimeControl
 from headgate_spark.kafka.asking import Answer, Kind, SourceEventTimes, Times
-from headgate_spark.kafka.lookups import JvmLookups, JvmRecords
+from headgate_spark.kafka.lookups import JvmLookups, JvmReads
 from headgate_spark.kafka.payload import Reader, reader_of
 from headgate_spark.kafka.payload_times import PayloadTimes
 from headgate_spark.kafka.record_times import RecordTimes
@@ -142,8 +142,8 @@ def by_clients_of(jvm: Any) -> KafkaEventTimes:
     def connect(source: str, options: Mapping[str, str], reader: Reader | None) -> Times:
         lookups = JvmLookups(jvm, options)
         if reader is None:
-            return RecordTimes(source, lookups, lambda: JvmRecords(jvm, options, lookups))
-        records = JvmRecords(jvm, options, lookups, values=True)
+            return RecordTimes(source, lookups, lambda: JvmReads(jvm, options))
+        records = JvmReads(jvm, options, values=True)
         return PayloadTimes(source, lookups, records, reader)
 
     return KafkaEventTimes(connect)

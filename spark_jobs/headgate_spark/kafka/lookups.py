@@ -95,9 +95,10 @@ class JvmLookups:
         """
         return find(self._logs, asked)
 
-    def ends(self) -> dict[str, int]:
-        """Return the end of the log of each partition that the source reads now. Raises as `find`."""
-        partitions = partitions_of(self._jvm, self._admin, self._options, TIMEOUT_SECONDS)
+    def ends(self, partitions: Collection[str] | None = None) -> dict[str, int]:
+        """Return where the logs of these partitions end, or of those that the source reads now. Raises as `find`."""
+        if partitions is None:
+            partitions = partitions_of(self._jvm, self._admin, self._options, TIMEOUT_SECONDS)
         found = self.find(dict.fromkeys(partitions, END)) if partitions else {}
         return {split: end.offset for split, end in found.items() if end is not None}
 
@@ -142,21 +143,6 @@ class JvmReads:
 
     def close(self) -> None:
         self._consumer.close()
-
-
-class JvmRecords(JvmReads):
-    """Single records, and where their logs end."""
-
-    def __init__(
-        self, jvm: Any, options: Mapping[str, str], lookups: JvmLookups, *, values: bool = False
-    ) -> None:
-        """Raises what the client raises. `lookups` tells the ends of partitions; `values` are read if asked for."""
-        super().__init__(jvm, options, values=values)
-        self._lookups = lookups
-
-    def ends(self, partitions: Collection[str]) -> dict[str, int]:
-        found = self._lookups.find(dict.fromkeys(partitions, END))
-        return {split: end.offset for split, end in found.items() if end is not None}
 
 
 class JvmTopicIds:

@@ -16,7 +16,7 @@ from typing import Optional
 
 import structlog
 
-from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD, JvmLookups, JvmRecords, Record
+from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD, JvmLookups, JvmReads, Record
 from headgate_spark.kafka.offset_gaps import OffsetGaps
 from headgate_spark.kafka.sampling import Sampler
 from headgate_spark.planner.event_times import BEFORE_ALL, DEFAULT_MAX_FUTURE, Found, Millis, Sampled
@@ -43,7 +43,7 @@ class RecordTimes:
         self,
         source: str,
         lookups: JvmLookups,
-        records: Callable[[], JvmRecords],
+        records: Callable[[], JvmReads],
         *,
         max_future: Millis = DEFAULT_MAX_FUTURE,
         clock: Callable[[], float] = time.time,
@@ -208,7 +208,7 @@ class RecordTimes:
     def _single(self) -> Sampler:
         """What looks at single records."""
         if self._sampler is None:
-            self._sampler = Sampler(self._connect(), self._time_of)
+            self._sampler = Sampler(self._connect(), self._lookups, self._time_of)
         return self._sampler
 
     def _before_hiding(self, split: str) -> Found | None:
