@@ -1,7 +1,9 @@
 """The governor without Spark: what it answers while a query starts, and what it forgets when one has ended."""
 
 import json
+import time
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -349,6 +351,38 @@ def test_a_query_with_nothing_to_do_is_leased_and_watched(governor):
         ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=0.1)})
     )
     assert a_leased_query(governor)() == "lease:1000:100:1"
+
+
+WATERMARK = "EventTimeWatermark ts#5: timestamp, 10 seconds"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "seconds_ahead", "reached", "future_batches"),
+    [([WATERMARK], 5, 5, 0), ([WATERMARK] * 2, 5, None, 0), ([WATERMARK], 100, None, 1)],
+    ids=["known by the batch", "of several watermarks any", "beyond the least maxFuture"],
+)
+def test_what_a_batch_tells_of_event_times_is_judged_by_plan_and_settings(
+    checkpoint, nodes, seconds_ahead, reached, future_batches
+):
+    class Measures(FakeMeasures):
+        def batch_took(self, query, seconds):
+            pass
+
+    governor = Governor(fakes(checkpoint, observer=Measures()))
+    sources = {name: SourceControl(max_future_seconds=most) for name, most in (("replay", 3600), ("b", 10))}
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(sources=sources)}))
+    begins(governor, plan="\n".join(nodes))
+    opened(governor, 1)
+    admit(governor, 1, '{"row":0}')
+    newest = round(time.time() + seconds_ahead)
+    told = {"max": f"{datetime.fromtimestamp(newest, UTC):%Y-%m-%dT%H:%M:%S.000Z}"}
+    durations = {"addBatch": 1, "triggerExecution": 1}
+    progress = {"batchId": 0, "durationMs": durations, "sources": [{"numInputRows": 1}], "eventTime": told}
+    governor.progressed("r1", json.dumps(progress))
+    admit(governor, 1, '{"row":1}')
+    (run,) = governor.runs
+    assert run.batches.event_time.reached == (None if reached is None else newest)
+    assert run.batches.event_time.future_batches == future_batches
 
 
 def test_a_batch_took_as_long_as_its_trigger_less_what_that_waited(locks, checkpoint):
