@@ -3,6 +3,7 @@
 import json
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.resumption import Ends, Resumption
+from headgate_spark.engine.services import Looks
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.event_times import Split
@@ -351,6 +353,18 @@ def test_a_query_with_nothing_to_do_is_leased_and_watched(governor):
         ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=0.1)})
     )
     assert a_leased_query(governor)() == "lease:1000:100:1"
+
+
+def test_it_is_watched_no_more_often_than_the_queries_of_the_driver_allow(checkpoint):
+    class Rare(Looks):
+        def spaced(self, run_id, lease, now):
+            return replace(lease, look_seconds=0.7)
+
+    governor = Governor(fakes(checkpoint, looks=Rare()))
+    governor.take_document(
+        ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=0.1)})
+    )
+    assert a_leased_query(governor)() == "lease:1000:700:1"
 
 
 WATERMARK = "EventTimeWatermark ts#5: timestamp, 10 seconds"
@@ -688,6 +702,17 @@ class FakePositions:
 
     def ended(self, query):
         self.told.append(query)
+
+
+def test_of_a_source_that_is_none_of_kafka_nothing_is_published(checkpoint):
+    positions = FakePositions()
+    governor = Governor(fakes(checkpoint, positions=positions))
+    control = QueryControl(sources={"replay": SourceControl(publish_group="lag")})
+    governor.take_document(ControlDocument(generation=1, queries={"copy": control}))
+    begins(governor)
+    opened(governor, 1)
+    admit(governor, 1, '{"row":0}')
+    assert positions.told == []
 
 
 @pytest.mark.parametrize(
