@@ -136,15 +136,20 @@ ORDERS = json.dumps(
 """A stream of a topic."""
 
 
+def test_a_query_that_has_no_stream_was_started_all_the_same(governor):
+    noticed(governor)
+    assert governor.table.has_had_any
+
+
 def test_a_query_that_is_refused_its_checkpoint_was_started_all_the_same(checkpoint):
     def acquire(checkpoint):
         raise CheckpointInUseError(checkpoint)
 
     governor = Governor(fakes(checkpoint, acquire_lock=acquire))
-    assert not governor.has_seen_a_query
+    assert not governor.table.has_had_any
     begins(governor)
     assert opened(governor, 1).startswith("refuse:")
-    assert governor.has_seen_a_query
+    assert governor.table.has_had_any
 
 
 def test_a_query_of_which_nothing_was_told_runs_as_it_would(governor):

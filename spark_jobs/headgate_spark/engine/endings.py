@@ -48,8 +48,6 @@ class Endings:
         self._taken_up: dict[str, None] = {}
         """The last queries that this driver has opened: how the driver before it ended is held against the first run
         of each alone."""
-        self.has_any = False
-        """Whether a query has ever ended."""
         self.checkpoint_in_use: str | None = None
         """Why a query was refused its checkpoint; the launcher ends with a code of its own for it."""
         self.too_large: dict[str, BatchTooLarge] = {}
@@ -118,7 +116,6 @@ class Endings:
 
     def _keep(self, run: QueryRun) -> None:
         with self._lock:
-            self.has_any = True
             put_last(self._runs, run.name, run)
             dropped = trim(self._runs, MOST)
             for name in dropped:
@@ -132,7 +129,6 @@ class Endings:
         if all(run.name != query for run in self._open_runs()):
             too_large = self.too_large.get(query)
             with self._lock:
-                self.has_any = True
                 put_last(self._failed, query, explanation if too_large is None else too_large.message)
                 trim(self._failed, MOST)
         log.error("query failed", explanation=explanation)

@@ -232,11 +232,6 @@ class Governor:
         return self.table.runs
 
     @property
-    def has_seen_a_query(self) -> bool:
-        """True once the job has started a query, even one that failed before it could read anything."""
-        return bool(self.table.has_had_any or self.runs or self.endings.has_any)
-
-    @property
     def publish_failures(self) -> Mapping[tuple[str, str], int]:
         """Positions that could not be published, by query and source."""
         return {} if self._services.positions is None else self._services.positions.failures

@@ -39,7 +39,7 @@ class RunTable:
         """Queries of which Spark plans no batches, and the argument of `trigger` that makes it so."""
         self._news_of_unplanned: News[str] = News()
         self.has_had_any = False
-        """Whether the job has ever started a query."""
+        """Whether the job has ever started a query, even one that failed before it could read anything."""
         self.is_stopping = False
         """Whether nothing more is planned for any run."""
 

@@ -205,11 +205,11 @@ class Runtime:
         self._publisher.close()
         self._settle()
         governor, endings = self.governor, self.governor.endings
-        if governor.has_seen_a_query and wants_memory != "no":
+        if governor.table.has_had_any and wants_memory != "no":
             endings.jvm_ran_out_of_memory(certain=wants_memory == "yes")
         return written(
             End(
-                has_seen_query=governor.has_seen_a_query,
+                has_seen_query=governor.table.has_had_any,
                 unread=endings.unread,
                 explanations=endings.explanations,
                 checkpoint_in_use=endings.checkpoint_in_use,
