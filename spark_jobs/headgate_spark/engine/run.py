@@ -29,16 +29,7 @@ from headgate_spark.engine.run_memory import RunMemory
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.settings import Settings
 from headgate_spark.engine.sources import Descriptor
-from headgate_spark.planner.model import (
-    Answer,
-    Fail,
-    GoLive,
-    Hold,
-    QuerySnapshot,
-    Survey,
-    TriggerKind,
-    Wait,
-)
+from headgate_spark.planner.model import Answer, Fail, GoLive, Hold, QuerySnapshot, Survey, TriggerKind, Wait
 from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.state import QueryState
 
