@@ -16,6 +16,7 @@ import structlog
 
 from headgate_contract import SourceControl
 from headgate_contract.newer import dataclass, moment_in
+from headgate_spark.engine.beside import tolerated
 from headgate_spark.engine.open_sources import OpenSources
 from headgate_spark.engine.queries import Started
 from headgate_spark.engine.run_memory import RunMemory
@@ -242,11 +243,11 @@ class Batches:
         if size_of is None:
             return {}
         telling = (opened for opened in self._sources if opened.descriptor.tells_file_bytes)
-        try:
+        found: dict[str, int | None] = {}
+        with tolerated(
+            "the size of files could not be read", query=self._query
+        ):  # batches are sized without it
             found = {opened.name: size_of(opened.descriptor.handle) for opened in telling}
-        except Exception as error:  # batches are sized without it
-            log.debug("the size of files could not be read", query=self._query, error=str(error))
-            return {}
         return {name: size for name, size in found.items() if size is not None}
 
     def _remark(self, planner: QueryPlanner) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import structlog
 
-from headgate_spark.engine.beside import words_of
+from headgate_spark.engine.beside import tolerated, words_of
 from headgate_spark.engine.directory import Directory, LocalDirectory
 from headgate_spark.engine.resumption import Resumption, read_resumption
 from headgate_spark.engine.store import NumberedStore
@@ -136,12 +136,11 @@ class CheckpointLock:
 
 
 def release(lock: CheckpointLock | None, query: str) -> None:
-    if lock is None:
-        return
-    try:
-        lock.release()
-    except Exception as error:  # a JVM that is gone has let go of it
-        log.debug("the lock on a checkpoint was not released", query=query, error=str(error))
+    if lock is not None:
+        with tolerated(
+            "the lock on a checkpoint was not released", query=query
+        ):  # a JVM that is gone has let go
+            lock.release()
 
 
 class Checkpoint:

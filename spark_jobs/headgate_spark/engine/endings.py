@@ -8,11 +8,11 @@ forgotten when it is started again: it no longer explains how the driver ends.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 
 import structlog
 
+from headgate_spark.engine.beside import tolerated
 from headgate_spark.engine.bounded import put_last, trim
 from headgate_spark.engine.checkpoint import CheckpointInUseError
 from headgate_spark.engine.failures import told
@@ -93,10 +93,10 @@ class Endings:
         with run.lock:
             run.close()
         if self._services.positions is not None:
-            with _whatever_the_file_system_does("where a query has ended could not be read", run), run.lock:
+            with tolerated("where a query has ended could not be read", query=run.name), run.lock:
                 run.publish_last_positions()  # else that is done when the query starts again
             self._services.positions.ended(run.name)
-        with _whatever_the_file_system_does("the failure of a query could not be noted", run), run.lock:
+        with tolerated("the failure of a query could not be noted", query=run.name), run.lock:
             found = run.memory.run_failed(run.started.causes, run.records_in_flight)
             self._note_too_large(run, found)
         run.state.release()
@@ -218,12 +218,3 @@ def left_unread(run: QueryRun) -> str | None:
         for name, n in sorted(left.items())
     )
     return f"query {run.name} left sources unread because they are paused: {sources}; unpause them and run it again"
-
-
-@contextmanager
-def _whatever_the_file_system_does(event: str, run: QueryRun) -> Iterator[None]:
-    """Log what fails: the checkpoint's file system may, and a JVM that is ending answers in many ways."""
-    try:
-        yield
-    except Exception as error:
-        log.debug(event, query=run.name, error=str(error))

@@ -16,6 +16,7 @@ from typing import Any
 
 import structlog
 
+from headgate_spark.engine.beside import tolerated
 from headgate_spark.engine.shim import DriverJvm
 
 log = structlog.get_logger("headgate")
@@ -162,12 +163,9 @@ class ExecutorPool:
         self._executors = jvm.shim("Executors")
         self._context = jvm.context
         self._refusals: Any = None
-        try:
+        with tolerated("refused executors stay in Spark's log"):  # written by another library than Log4j
             refusals = jvm.shim("ExecutorRefusals")
             refusals.listen()
-        except Exception as error:  # another logging library than Log4j, or another version of that
-            log.debug("refused executors stay in Spark's log", error=str(error))
-        else:
             self._refusals = refusals
 
     def names(self) -> list[str]:

@@ -15,13 +15,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Protocol
 
-import structlog
-
+from headgate_spark.engine.beside import tolerated
 from headgate_spark.engine.retention import Bounds
 from headgate_spark.engine.retreats import REMEDY
 from headgate_spark.planner.model import Position
-
-log = structlog.get_logger("headgate")
 
 EVERY_SECONDS = 5.0
 """Between two questions at least; a question is two small requests to the broker."""
@@ -150,11 +147,9 @@ class Topics:
         self._thread.shutdown(wait=False)
 
     def _compare(self, answer: Future[Ids], position: Position) -> None:
-        try:
+        told: Ids = {}
+        with tolerated("the ids of topics are not known", source=self._source):
             told = answer.result()
-        except Exception as error:  # the source itself tells of failures that matter
-            log.debug("the ids of topics are not known", source=self._source, error=str(error))
-            return
         read = set(topics_of(split for split, at in position.items() if at > 0))
         for topic, found in told.items():
             before = self.known.get(topic, found)

@@ -18,6 +18,7 @@ from headgate_contract import ControlDocument
 from headgate_contract.exit_codes import OOM_KILLED, PREVIOUS_END
 from headgate_spark import event_time
 from headgate_spark.engine import garbage
+from headgate_spark.engine.beside import tolerated
 from headgate_spark.engine.checkpoint import Checkpoint, acquire_lock
 from headgate_spark.engine.control_file import ControlFile
 from headgate_spark.engine.decoders import look_in
@@ -230,11 +231,9 @@ class Runtime:
 
     def _settle(self) -> None:
         """Wait until Spark has told of all that has happened."""
-        try:
+        with tolerated("Spark could not be asked for its last events"):
             if self._jvm is not None:
                 self._jvm.shim("Shim").settle(SETTLE_MILLIS)
-        except Exception as error:  # a JVM that is ending answers in many ways
-            log.debug("Spark could not be asked for its last events", error=str(error))
 
     def _take_document(self, document: ControlDocument) -> None:
         self.governor.take_document(document)
@@ -286,9 +285,6 @@ def stop_queries(runs: Sequence[QueryRun]) -> None:
 
 
 def _stop(run: QueryRun) -> None:
-    try:
+    with tolerated("query could not be stopped", query=run.name):  # the job may be ending the session as well
         run.started.stop()
-    except Exception as error:  # the job may be ending the session at the same time
-        log.debug("query could not be stopped", query=run.name, error=str(error))
-        return
-    log.info("query stopped", query=run.name)
+        log.info("query stopped", query=run.name)
