@@ -30,7 +30,7 @@ def encode(value: Any) -> Any:
     if kind in _WORDS:
         return value
     if is_dataclass(kind):
-        members = ((key, getattr(value, name)) for name, key in _names(kind))
+        members = ((member.key, getattr(value, member.name)) for member in _members(kind))
         return {key: encode(v) for key, v in members if v is not None}
     if isinstance(value, Mapping):
         return {key: encode(v) for key, v in value.items()}
@@ -57,12 +57,6 @@ def decode(kind: type[T], value: Any, path: str = "") -> T:
 
 
 @lru_cache
-def _names(kind: type) -> tuple[tuple[str, str], ...]:
-    """Return each member of a dataclass, with its name in JSON."""
-    return tuple((f.name, member_name(f.name)) for f in fields(kind))
-
-
-@lru_cache
 def member_name(name: str) -> str:
     """`interval_seconds` is `intervalSeconds`."""
     head, *tail = name.split("_")
@@ -82,7 +76,9 @@ class _Member(NamedTuple):
 
 @lru_cache
 def _members(kind: type) -> tuple[_Member, ...]:
-    hints = _hints(kind)
+    # of `X | None` it is X where it is given; Python 3.9 cannot evaluate the other
+    given = SimpleNamespace(__annotations__={f.name: f.type.replace(" | None", "") for f in fields(kind)})
+    hints = get_type_hints(given, vars(sys.modules[kind.__module__]))
     return tuple(
         _Member(
             f.name,
@@ -92,12 +88,6 @@ def _members(kind: type) -> tuple[_Member, ...]:
         )
         for f in fields(kind)
     )
-
-
-def _hints(kind: type) -> dict[str, Any]:
-    """Return what the members are where they are given: `X` for `X | None`, which Python 3.9 cannot evaluate."""
-    given = SimpleNamespace(__annotations__={f.name: f.type.replace(" | None", "") for f in fields(kind)})
-    return get_type_hints(given, vars(sys.modules[kind.__module__]))
 
 
 def _value(hint: Any, value: Any, path: str) -> Any:

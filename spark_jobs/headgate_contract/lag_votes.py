@@ -42,11 +42,6 @@ class Dwell:
     known_at: float
     frozen_at: float | None = None
 
-    @classmethod
-    def starting(cls, t: float) -> Dwell:
-        """Return a clock that starts at `t`."""
-        return cls(since=t, known_at=t)
-
     def frozen(self, t: float) -> Dwell:
         """Return the clock stopped at `t`, for want of a value; a stopped clock stays as it is."""
         return self if self.frozen_at is not None else replace(self, frozen_at=t)
@@ -60,7 +55,7 @@ class Dwell:
         stopped_at = self.known_at if self.frozen_at is None else self.frozen_at
         gap = t - self.known_at
         if t < stopped_at or gap > stale_after_seconds + CLOCK_TOLERANCE_SECONDS:
-            return Dwell.starting(t)
+            return Dwell(since=t, known_at=t)
         unknown_seconds = 0.0 if self.frozen_at is None else t - self.frozen_at
         return Dwell(since=self.since + unknown_seconds, known_at=t)
 
@@ -116,7 +111,7 @@ def vote(
         return value > threshold, Latch(answer=value > threshold)
     if not reentry.is_allowed or not value > reentry.threshold(threshold):
         return False, Latch(answer=False)
-    clock = latch.dwell or Dwell.starting(t)
+    clock = latch.dwell or Dwell(since=t, known_at=t)
     clock = clock.resumed(t, stale_after_seconds=reentry.stale_after_seconds)
     if clock.has_lasted(reentry.dwell_seconds):
         return True, Latch(answer=True)

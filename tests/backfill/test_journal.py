@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate_spark.backfill import BackfillError
+from headgate_spark.backfill import BackfillError, parquet
 from headgate_spark.backfill.journal import Journal, store_in
-from headgate_spark.engine.directory import HadoopDirectory, LocalDirectory, files_by
+from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.store import DamagedFileError, NumberedStore
 
 QUESTION = {"join": "inner"}
@@ -78,7 +78,7 @@ def test_no_step_is_done_once_the_query_has_run(folder: Path) -> None:
 
 @pytest.mark.spark
 def test_a_file_that_does_not_fit_its_checksum_is_damaged(spark: SparkSession, folder: Path) -> None:
-    directory = HadoopDirectory(spark._jvm, files_by(spark._jsc.hadoopConfiguration()), str(folder))
+    directory = parquet.directory(spark, str(folder))
     store_in(directory).save({"question": QUESTION, "done": {}})
     (folder / "backfill.1.json").write_text('{"question":')
     with pytest.raises(
@@ -89,7 +89,7 @@ def test_a_file_that_does_not_fit_its_checksum_is_damaged(spark: SparkSession, f
 
 @pytest.mark.spark
 def test_a_file_that_is_there_is_not_replaced(spark: SparkSession, folder: Path) -> None:
-    directory = HadoopDirectory(spark._jvm, files_by(spark._jsc.hadoopConfiguration()), str(folder))
+    directory = parquet.directory(spark, str(folder))
     directory.create("a", "1")
     with pytest.raises(OSError, match="is it written by another run"):
         directory.create("a", "2")

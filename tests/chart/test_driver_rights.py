@@ -42,14 +42,14 @@ print("stopped", flush=True)
 JOB_THAT_TELLS = """
 import time
 from pyspark.sql import SparkSession
-from headgate_spark.engine.executors import ExecutorRefusals
+from headgate_spark.engine.executors import ExecutorPool
 from headgate_spark.engine.shim import DriverJvm
 
 spark = SparkSession.builder.getOrCreate()
-refusals = ExecutorRefusals(DriverJvm.of(spark.sparkContext))
-while refusals.current() is None:
+executors = ExecutorPool(DriverJvm.of(spark.sparkContext))
+while executors.refusal() is None:
     time.sleep(0.1)
-print("refused:", refusals.current(), flush=True)
+print("refused:", executors.refusal(), flush=True)
 input()
 print("stopped" if spark.sparkContext._jsc.sc().isStopped() else "runs", flush=True)
 spark.stop()

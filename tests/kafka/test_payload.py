@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from headgate_contract import EventTimeControl
 from headgate_spark import event_time
-from headgate_spark.kafka.json_path import follow, parse
-from headgate_spark.kafka.payload import NoEventTimeError, millis_of, reader_of
+from headgate_spark.kafka.payload import NoEventTimeError, follow, millis_of, reader_of, steps_of
 from support.encoded import EVERY
 
 RIDE = {"pickup": {"time": 5, "a b": 7}, "stops": [{"at": 1}, {"at": 2}], "pick-up": 9, "$": 3}
@@ -33,7 +32,7 @@ RIDE = {"pickup": {"time": 5, "a b": 7}, "stops": [{"at": 1}, {"at": 2}], "pick-
     ],
 )
 def test_a_path_leads_to_one_member(path, found):
-    assert follow(parse(path), RIDE) == found
+    assert follow(steps_of(path), RIDE) == found
 
 
 @pytest.mark.parametrize(
@@ -41,13 +40,13 @@ def test_a_path_leads_to_one_member(path, found):
 )
 def test_a_path_that_leads_nowhere_says_so(path):
     with pytest.raises(LookupError):
-        follow(parse(path), RIDE)
+        follow(steps_of(path), RIDE)
 
 
 @pytest.mark.parametrize("path", ["$", "$..time", "$.stops[*].at", "$.a.", "$[0", "$.a b", "$['a", "$a"])
 def test_what_is_no_path_to_one_member_is_refused(path):
     with pytest.raises(ValueError, match="no path of names and indexes"):
-        parse(path)
+        steps_of(path)
 
 
 AT = datetime(2026, 11, 21, 10, 0, 0, 250_000, tzinfo=UTC)

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate_spark.kafka import lookups
-from headgate_spark.kafka.lookups import JvmLookups, JvmRecords
+from headgate_spark.kafka.lookups import JvmReads
 from support.kafka import Broker
 from support.kafka_records import Ramp, fill
 
@@ -28,8 +28,7 @@ def test_large_values_come_in_parts_and_nothing_is_passed_over(
     )
     asked = {f"{topic}/{n}": 1 for n in range(PARTITIONS)}
     jvm = spark.sparkContext._jvm
-    asking = JvmLookups(jvm, kafka.options(topic))
-    records = JvmRecords(jvm, kafka.options(topic), asking, values=True)
+    records = JvmReads(jvm, kafka.options(topic), values=True)
     try:
         parts = []
         while asked:
@@ -37,7 +36,6 @@ def test_large_values_come_in_parts_and_nothing_is_passed_over(
             asked = {split: at for split, at in asked.items() if split not in parts[-1]}
     finally:
         records.close()
-        asking.close()
     assert len(parts) == PARTITIONS
     for part in parts:
         assert sum(len(record.value or b"") for of_split in part.values() for record in of_split) <= 4 * SIZE
@@ -51,8 +49,7 @@ def test_a_log_that_ends_before_the_place_asked_for_has_no_records(
     topic = kafka.topic(partitions=2)
     fill(kafka.bootstrap, topic, [Ramp(0, RECORDS)])
     jvm = spark.sparkContext._jvm
-    asking = JvmLookups(jvm, kafka.options(topic))
-    records = JvmRecords(jvm, kafka.options(topic), asking)
+    records = JvmReads(jvm, kafka.options(topic))
     try:
         assert records.read({f"{topic}/0": 10 * RECORDS, f"{topic}/1": RECORDS}, 1) == {
             f"{topic}/0": [],
@@ -61,4 +58,3 @@ def test_a_log_that_ends_before_the_place_asked_for_has_no_records(
         assert [record.offset for record in records.read({f"{topic}/0": 1}, 1)[f"{topic}/0"]] == [1]
     finally:
         records.close()
-        asking.close()

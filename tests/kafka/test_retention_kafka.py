@@ -35,7 +35,7 @@ def test_a_paused_source_tells_how_much_is_left_before_its_topic_forgets(
                 margins = {}
                 for run in runs:
                     with run.lock:
-                        margins = run.retention_margins()
+                        margins = run.sources.retention_margins()
                 return margins == {topic: pytest.approx(expected)}
 
             wait_until(lambda: is_told(0.4), "the margin of the partition that has the least")

@@ -53,7 +53,7 @@ def valid(_: str, record: Record) -> int | None:
 
 
 def first_later(log: Log, time: int, beginning: int = 0) -> Found | None:
-    return Sampler(log, valid).first_later({"t/0": time}, {"t/0": beginning})["t/0"]
+    return Sampler(log, log, valid).first_later({"t/0": time}, {"t/0": beginning})["t/0"]
 
 
 def is_far_enough(log: Log, found: Found | None, time: int, slack: int) -> bool:
@@ -105,7 +105,7 @@ def test_what_is_read_too_far_is_at_most_the_out_of_orderness(counts, lateness, 
     late = [min(lateness[n % len(lateness)], disorder) for n in range(len(kinds))]
     stamps = [max(0, n - late[n]) if kind is None else kind for n, kind in enumerate(kinds)]
     log = Log([Record(3 * n, stamp) for n, stamp in enumerate(stamps)], most=most)
-    sampler = Sampler(log, valid)
+    sampler = Sampler(log, log, valid)
     last = sampler.latest({"t/0": 0})["t/0"]
     assert is_far_enough(log, None, -1 if last is None else last.time, slack=disorder)
     for time in asked:
@@ -117,14 +117,14 @@ def test_what_is_read_too_far_is_at_most_the_out_of_orderness(counts, lateness, 
 
 def test_how_much_the_records_are_out_of_order_is_told():
     log = Log([Record(n, n - 7 * (n % 2)) for n in range(10, 1000)])
-    sampler = Sampler(log, valid)
+    sampler = Sampler(log, log, valid)
     sampler.first_later({"t/0": 500}, {"t/0": 0})
     assert sampler.out_of_orderness == 6
 
 
 def test_out_of_orderness_between_looks_is_told_too():
     log = Log([Record(n, n if n < 500 else n - 300) for n in range(1000)])
-    sampler = Sampler(log, valid)
+    sampler = Sampler(log, log, valid)
     for time in (480, 100):
         sampler.first_later({"t/0": time}, {"t/0": 0})
     assert 0 < sampler.out_of_orderness < 300
@@ -133,7 +133,7 @@ def test_out_of_orderness_between_looks_is_told_too():
 def test_a_long_stretch_without_event_times_is_passed_over_in_few_looks():
     records = [Record(n, n if n < 1000 or n > 900_000 else -1) for n in range(1_000_000)]
     log = Log(records)
-    sampler = Sampler(log, valid)
+    sampler = Sampler(log, log, valid)
     assert sampler.first_later({"t/0": 950_000}, {"t/0": 0}) == {"t/0": Found(950_001, 950_001)}
     assert sampler.first_later({"t/0": 999}, {"t/0": 0}) == {"t/0": Found(900_001, 900_001)}
     assert log.reads <= 250
@@ -141,7 +141,7 @@ def test_a_long_stretch_without_event_times_is_passed_over_in_few_looks():
 
 def test_the_latest_is_looked_for_before_an_end_without_event_times():
     log = Log([Record(n, n if n < 1000 else -1) for n in range(100_000)])
-    sampler = Sampler(log, valid)
+    sampler = Sampler(log, log, valid)
     assert sampler.latest({"t/0": 0}) == {"t/0": Found(999, 999)}
     reads = log.reads
     assert reads <= 30
@@ -151,13 +151,13 @@ def test_the_latest_is_looked_for_before_an_end_without_event_times():
 
 def test_the_latest_is_found_behind_a_short_read_without_event_times():
     log = Log([Record(n, -1 if 65 <= n < 90 else n) for n in range(100)], most=16)
-    assert Sampler(log, valid).latest({"t/0": 0}) == {"t/0": Found(99, 99)}
+    assert Sampler(log, log, valid).latest({"t/0": 0}) == {"t/0": Found(99, 99)}
     assert first_later(log, 64) == Found(90, 90)
 
 
 def test_what_was_read_while_another_partition_was_silent_is_kept():
     log = Log([Record(n, n) for n in range(100)])
-    sampler = Sampler(log, valid)
+    sampler = Sampler(log, log, valid)
     log.silent = {"u/0"}
     with pytest.raises(UnansweredError, match="u/0"):
         sampler.latest({"t/0": 0, "u/0": 0})
@@ -168,7 +168,7 @@ def test_what_was_read_while_another_partition_was_silent_is_kept():
 
 def test_what_a_log_no_longer_has_is_forgotten():
     log = Log([Record(n, n) for n in range(100)])
-    sampler = Sampler(log, valid)
+    sampler = Sampler(log, log, valid)
     assert sampler.latest({"t/0": 0}) == {"t/0": Found(99, 99)}
     log.records, log.end = [Record(n, 10 * n) for n in range(50)], 50
     assert sampler.latest({"t/0": 0}) == {"t/0": Found(49, 490)}
@@ -176,14 +176,14 @@ def test_what_a_log_no_longer_has_is_forgotten():
 
 def test_far_more_records_than_are_remembered_are_searched():
     log = Log([Record(n, n) for n in range(50_000)])
-    sampler = Sampler(log, valid)
+    sampler = Sampler(log, log, valid)
     for time in range(0, 50_000, 777):
         assert sampler.first_later({"t/0": time}, {"t/0": 0}) == {"t/0": Found(time + 1, time + 1)}
 
 
 def test_a_search_takes_few_reads():
     log = Log([Record(n, 10 * n) for n in range(100_000)])
-    sampler = Sampler(log, valid)
+    sampler = Sampler(log, log, valid)
     assert sampler.first_later({"t/0": 333_330}, {"t/0": 0}) == {"t/0": Found(33_334, 333_340)}
     assert log.reads <= 20
     log.reads = 0
@@ -197,7 +197,7 @@ def test_nothing_before_the_beginning_is_found():
 
 def test_the_latest_of_the_last_records_is_told():
     log = Log([Record(n, n) for n in range(100)] + [Record(100, 50), Record(101, NEVER + 1)])
-    sampler = Sampler(log, valid)
+    sampler = Sampler(log, log, valid)
     assert sampler.latest({"t/0": 0}) == {"t/0": Found(99, 99)}
     assert sampler.latest({"t/0": 102}) == {"t/0": None}
 
@@ -206,7 +206,7 @@ def test_partitions_for_whose_values_there_was_no_room_are_asked_for_again():
     log = Log([Record(n, 10 * n) for n in range(100)])
     log.at_a_time = 2
     splits = [f"t/{n}" for n in range(5)]
-    sampler = Sampler(log, valid)
+    sampler = Sampler(log, log, valid)
     assert sampler.first_later(dict.fromkeys(splits, 500), dict.fromkeys(splits, 0)) == dict.fromkeys(
         splits, Found(51, 510)
     )
@@ -224,7 +224,7 @@ def test_a_log_that_became_shorter_during_the_search_ends_it(length: int, end: i
     log = Shorter([Record(n, n) for n in range(length)] or [Record(0, 0)], end=max(end, length))
     found = first_later(log, time, beginning=end // 2)
     assert found is None or end // 2 <= found.offset < max(1, length)
-    Sampler(log, valid).latest({"t/0": end // 2})
+    Sampler(log, log, valid).latest({"t/0": end // 2})
 
 
 def test_a_short_run_without_event_times_before_markers_is_read_once() -> None:

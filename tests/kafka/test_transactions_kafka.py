@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from headgate_contract import AlignmentControl, BatchControl, QueryControl, SourceControl
-from headgate_spark.kafka.lookups import JvmLookups, JvmRecords, UnansweredError
+from headgate_spark.kafka.lookups import JvmLookups, JvmReads, UnansweredError
 from headgate_spark.kafka.lookups import Record as Sample
 from headgate_spark.kafka.record_times import RecordTimes
 from headgate_spark.planner.event_times import Found
@@ -214,7 +214,7 @@ def test_the_others_are_held_ahead_of_the_last_record_and_not_of_its_marker(
 
 
 @pytest.fixture
-def aborted(spark: SparkSession, kafka: Broker) -> Iterator[tuple[str, JvmLookups, JvmRecords]]:
+def aborted(spark: SparkSession, kafka: Broker) -> Iterator[tuple[str, JvmLookups, JvmReads]]:
     """Two partitions with half a megabyte of aborted records each, and in the first one record behind them."""
     topic = kafka.topic(partitions=2)
     send(kafka.bootstrap, topic, [Record(0, 1_000), Record(1, 1_000)])
@@ -226,14 +226,14 @@ def aborted(spark: SparkSession, kafka: Broker) -> Iterator[tuple[str, JvmLookup
     wait_until(lambda: kafka.latest(topic) == {0: 58, 1: 56}, "the last marker")
     options = kafka.options(topic, **{"kafka.isolation.level": "read_committed"})
     lookups = JvmLookups(spark.sparkContext._jvm, options)
-    records = JvmRecords(spark.sparkContext._jvm, options, lookups)
+    records = JvmReads(spark.sparkContext._jvm, options)
     yield topic, lookups, records
     records.close()
     lookups.close()
 
 
 def test_aborted_records_that_a_fetch_does_not_hold_hide_none_behind_them(
-    aborted: tuple[str, JvmLookups, JvmRecords],
+    aborted: tuple[str, JvmLookups, JvmReads],
 ):
     topic, lookups, records = aborted
     one, other = f"{topic}/0", f"{topic}/1"
@@ -244,7 +244,7 @@ def test_aborted_records_that_a_fetch_does_not_hold_hide_none_behind_them(
 
 
 def test_a_read_that_is_not_answered_in_time_goes_on_where_the_one_before_came_to(
-    aborted: tuple[str, JvmLookups, JvmRecords], monkeypatch: pytest.MonkeyPatch
+    aborted: tuple[str, JvmLookups, JvmReads], monkeypatch: pytest.MonkeyPatch
 ):
     topic, _, records = aborted
     asked = {f"{topic}/0": 1, f"{topic}/1": 1}

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate_spark.planner.event_times import Latest, Split, Staircase
-from headgate_spark.planner.time_index import LOOK_AGAIN_SECONDS, TimeIndex
+from headgate_spark.planner.event_times import Latest, Split
+from headgate_spark.planner.time_index import LOOK_AGAIN_SECONDS, SplitTimes, TimeIndex
 from support.event_logs import NO_TIME, FakeEventTimes, columns, first_later
 
 A, B = Split("flights", "0"), Split("weather", "0")
@@ -111,7 +111,7 @@ def test_splits_that_are_no_more_are_forgotten_and_no_others():
     st.lists(st.integers(0, 60) | st.just(NO_TIME), max_size=30), st.lists(st.integers(-1, 60), max_size=12)
 )
 def test_the_records_before_a_position_are_as_late_as_is_known_of_them(log, asked):
-    stairs = Staircase()
+    stairs = SplitTimes(Split("flights", "0"))
     for time in asked:
         if (found := first_later(log, time)) is not None:
             stairs.learn(time, found)

@@ -11,9 +11,7 @@ from headgate_spark.planner.bucket import Bucket, RateLimit, burst_of
 
 
 def a_limit(control: RateControl | None, interval: float = 1.0, now: float = 0.0) -> RateLimit:
-    limit = RateLimit()
-    limit.set(control, interval, now)
-    return limit
+    return RateLimit().changed(control, interval, now)
 
 
 @pytest.mark.parametrize(
@@ -88,9 +86,9 @@ def test_a_clock_that_goes_back_grants_nothing():
 def test_a_change_of_rate_keeps_tokens_cut_to_the_new_burst():
     bucket = Bucket(100, 500, 0)
     bucket.take(100, 0)
-    bucket.change(100, 1000, 0)
+    bucket = bucket.changed(100, 1000, 0)
     assert bucket.tokens(0) == 400
-    bucket.change(10, 50, 0)
+    bucket = bucket.changed(10, 50, 0)
     assert math.floor(bucket.tokens(0)) == 50
 
 
@@ -167,7 +165,7 @@ def test_a_cap_per_checkpoint_alone_is_no_rate():
 
 def test_lifting_a_limit_is_in_force_at_once():
     limit = a_limit(RateControl(records_per_second=100))
-    limit.set(None, 1, 0)
+    limit = limit.changed(None, 1, 0)
     assert limit.allowance(0) is None
 
 

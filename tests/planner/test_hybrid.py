@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from headgate_spark.planner.hybrid import Hybrid, Progress
+from headgate_spark.planner.hybrid import Hybrid, ReadSoFar
 from headgate_spark.planner.model import HybridMemory
 
 
-def counted(start: int, latest: int | None) -> Progress:
-    return Progress({"0": start}, None if latest is None else {"0": latest}, exhausted=False)
+def counted(start: int, latest: int | None) -> ReadSoFar:
+    return ReadSoFar({"0": start}, None if latest is None else {"0": latest}, exhausted=False)
 
 
-def uncounted(exhausted: bool) -> Progress:
-    return Progress(None, None, exhausted)
+def uncounted(exhausted: bool) -> ReadSoFar:
+    return ReadSoFar(None, None, exhausted)
 
 
 def a_hybrid(memory: HybridMemory | None = None, **after: str) -> Hybrid:
@@ -101,8 +101,8 @@ def test_what_can_never_end_is_never_passed(after):
 
 def test_a_split_that_is_gone_is_not_waited_for():
     hybrid = a_hybrid(live="history")
-    hybrid = hybrid.advanced({"history": Progress({"0": 0, "1": 0}, {"0": 10, "1": 10}, exhausted=False)})
-    hybrid = hybrid.advanced({"history": Progress({"0": 10, "1": 4}, {"0": 10}, exhausted=False)})
+    hybrid = hybrid.advanced({"history": ReadSoFar({"0": 0, "1": 0}, {"0": 10, "1": 10}, exhausted=False)})
+    hybrid = hybrid.advanced({"history": ReadSoFar({"0": 10, "1": 4}, {"0": 10}, exhausted=False)})
     assert not hybrid.waits("live")
 
 

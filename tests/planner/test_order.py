@@ -193,3 +193,16 @@ def test_nobody_goes_ahead_of_a_source_whose_answer_was_lost_in_the_same_trigger
     assert total(two) == {"a": 0, "b": 0}
     two.trigger_begins((), 0.1)
     assert {name: answered(two, name, 0, 0.1) for name in "ba"} == dict.fromkeys("ba", TakeUpTo({"0": 100}))
+
+
+def test_a_source_that_is_elsewhere_than_its_checkpoint_said_is_planned_where_it_is():
+    """It was planned with the first one, before Spark has said where it is."""
+    sources = [Source(name, ReadLimit.OFFSETS) for name in "ab"]
+    resumed = {"a": {"0": 0}, "b": {"0": 900}}
+    planner = QueryPlanner(
+        QueryState("q", Trigger(TriggerKind.AVAILABLE_NOW), sources, now=0.0, resumed=resumed)
+    )
+    planner.control(QueryControl(), 0.0)
+    planner.trigger_begins((), 0.0)
+    assert answered(planner, "a", 0) == TakeUpTo({"0": 1000})
+    assert answered(planner, "b", 500) == TakeUpTo({"0": 1000})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate_spark.planner.shares import Demand, divide, ends_after, room, share_grant
+from headgate_spark.planner.shares import divide, ends_after, room, share_grant
 
 # Splits
 
@@ -103,7 +103,8 @@ def test_no_split_waits_longer_than_one_time_round(total, pending):
 
 
 def shared(grant, turn=0, **demands):
-    return share_grant(grant, {name: Demand(*demand) for name, demand in demands.items()}, turn)
+    pending, most = ({name: each[n] for name, each in demands.items()} for n in (0, 1))
+    return share_grant(grant, pending, most, turn)
 
 
 def test_sources_share_by_what_is_pending():
@@ -130,14 +131,17 @@ def test_a_source_that_cannot_tell_has_an_equal_share_set_aside_and_what_is_left
 
 DEMANDS = st.dictionaries(
     st.sampled_from("abcdef"),
-    st.builds(Demand, st.none() | st.integers(0, 10**8), st.none() | st.integers(0, 10**8)),
+    st.tuples(st.none() | st.integers(0, 10**8), st.none() | st.integers(0, 10**8)),
     max_size=6,
 )
 
 
 @given(grant=st.integers(0, 10**9), demands=DEMANDS, turn=st.integers(0, 1000))
 def test_shares_sum_to_the_grant_or_to_all_that_can_be_used(grant, demands, turn):
-    shares = share_grant(grant, demands, turn)
-    caps = {name: grant if d.cap is None else d.cap for name, d in demands.items()}
+    shares = shared(grant, turn, **demands)
+    caps = {
+        name: min([bound for bound in demand if bound is not None], default=grant)
+        for name, demand in demands.items()
+    }
     assert all(0 <= shares[name] <= caps[name] for name in demands)
     assert sum(shares.values()) == min(grant, sum(caps.values()))

@@ -1,13 +1,13 @@
-"""What a driver says of sources that are declared as members of a group and cannot be aligned."""
+"""What a driver says of sources that cannot be aligned, and what it has groups wait for."""
 
 from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from headgate_contract import QueryControl
-from headgate_spark.engine.records import RunRecords
+from headgate_contract import AlignmentControl, ControlDocument, QueryControl, SourceControl
+from headgate_spark.engine.records import RunRecords, follow
 from headgate_spark.kafka.event_times import KafkaEventTimes
-from headgate_spark.planner.alignment import Groups
+from headgate_spark.planner.alignment import Commitment, Groups, Member
 from headgate_spark.planner.model import ReadLimit, Source, Trigger
 from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.snapshots import SnapshotEnds
@@ -52,3 +52,12 @@ def test_of_many_sources_without_event_times_the_first_are_named_and_the_others_
     assert warnings_of(sources) == [
         ("delays", [*(f"s{number}" for number in range(10)), "and 22 more"], PROBLEM)
     ]
+
+
+def test_a_group_waits_for_the_queries_that_the_document_lists():
+    groups, declared = Groups(), AlignmentControl(group="trips", max_drift_seconds=5)
+    listed = QueryControl(sources={"flights": SourceControl(alignment=declared)})
+    follow(groups, ControlDocument(generation=1, queries={"slow": listed}))
+    groups.publish("trips", "fast", Commitment((declared,), 1.0, {}), 0.0)
+    assert groups.floor_of_others("trips", "fast", 4.9).unknown == Member("slow")
+    assert groups.floor_of_others("trips", "fast", 5.0).unknown is None

@@ -155,7 +155,6 @@ def known_of_a_run() -> SimpleNamespace:
             last_ended_at=120.0,
             event_time=SimpleNamespace(reached=110.0, of_last_batch=115.0, future_batches=2),
         ),
-        retention_margins=lambda: {"flights": 0.5},
         settings=SimpleNamespace(origins=(("flights", "paused", "option"),)),
         started=SimpleNamespace(owner=("ada", "5f0c2f4e")),
         started_at=90.0,
@@ -163,7 +162,8 @@ def known_of_a_run() -> SimpleNamespace:
         memory=SimpleNamespace(spilled_bytes=9),
         state=SimpleNamespace(memory=SimpleNamespace(repeated=1)),
         sources=SimpleNamespace(
-            out_of_reach={"flights": "query delays: source flights: broker:9092 has not answered yet"}
+            out_of_reach={"flights": "query delays: source flights: broker:9092 has not answered yet"},
+            retention_margins=lambda: {"flights": 0.5},
         ),
     )
 

@@ -82,4 +82,4 @@ def test_queries_that_opened_nothing_and_those_that_are_not_planned_leave_nothin
             governor.ended(f"{run}{number}", None)
     assert governor.table.unplanned == []
     assert (governor.table._started, governor.table._noticed) == ({}, {})
-    assert governor.has_seen_a_query
+    assert governor.table.has_had_any

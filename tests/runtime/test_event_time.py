@@ -2,8 +2,7 @@
 
 import pytest
 
-from headgate_spark.engine.batches import ReachedEventTime
-from headgate_spark.engine.progress import Progress
+from headgate_spark.engine.batches import Progress, ReachedEventTime
 
 HOUR = 3600.0
 NOW = 1_000_000.0

@@ -13,19 +13,19 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from headgate_spark.engine import mounts
 from headgate_spark.engine.checkpoint import CheckpointInUseError
 from headgate_spark.engine.fence import LOOK_SECONDS, SETTLE_SECONDS, Epoch, Newcomer, Owner, epochs_among
-from headgate_spark.engine.fence_owner import begun, is_gone, lineage_in, newcomer, owner, this_machine
+from headgate_spark.engine.fence_owner import begin_of, is_gone, lineage_in, newcomer, owner, this_machine
 from headgate_spark.engine.fencing import (
     DENIED,
     FAILING_SECONDS,
+    FenceAnswer,
     Fencing,
-    Standing,
     folder_of,
     is_for_one_run,
     take_over_in,
 )
+from headgate_spark.runtime import fences
 from support.faulty_directory import Fault, FaultyDirectory
 
 OTHER = Owner(application="orders", host="node-3", pid=4711)
@@ -57,7 +57,7 @@ def fencing(
 def test_a_checkpoint_that_nobody_holds_is_held_at_once() -> None:
     folder = FaultyDirectory()
     fence = fencing(folder)
-    assert fence.go_on() == fence.go_on() == Standing(held="faulty:/ck.headgate/epoch.9.ab")
+    assert fence.go_on() == fence.go_on() == FenceAnswer(held="faulty:/ck.headgate/epoch.9.ab")
     assert [epoch.name for epoch in epochs_among(folder.files)] == ["epoch.9.ab"]
     assert not fence.has_waited
 
@@ -252,7 +252,7 @@ def test_a_process_that_is_there_no_more_is_known_to_be_gone() -> None:
 
 def test_another_process_with_its_id_is_not_it() -> None:
     me = owner("orders", os.getpid())
-    assert me.started == begun(os.getpid())
+    assert me.started == begin_of(os.getpid())
     assert me.host == socket.gethostname()
     assert not is_gone(me)
     assert is_gone(replace(me, started="1"))
@@ -315,9 +315,9 @@ def test_what_is_kept_in_a_container_for_a_checkpoint_in_a_volume_is_told_of(
     monkeypatch: pytest.MonkeyPatch, checkpoint: str, beside: str, is_left: bool
 ) -> None:
     where = {Path("/ck"): 1, Path("/ck.headgate"): 2}
-    monkeypatch.setattr(mounts, "_nearest", where.__getitem__)
-    monkeypatch.setattr(mounts, "_kinds", lambda: {1: checkpoint, 2: beside})
-    found = mounts.is_left_in_the_container(Path("/ck"), Path("/ck.headgate"))
+    monkeypatch.setattr(fences, "_nearest", where.__getitem__)
+    monkeypatch.setattr(fences, "_kinds", lambda: {1: checkpoint, 2: beside})
+    found = fences.is_left_in_the_container(Path("/ck"), Path("/ck.headgate"))
     assert found == is_left
     fence = fencing(FaultyDirectory())
     fence.is_left_in_the_container = found
@@ -328,10 +328,10 @@ def test_what_is_kept_in_a_container_for_a_checkpoint_in_a_volume_is_told_of(
 
 def test_the_kernel_tells_what_is_mounted() -> None:
     proc = Path("/proc")
-    assert mounts._kinds()[proc.stat().st_dev] == "proc"
-    assert mounts.mount_of(proc) != mounts.mount_of(Path.home()) != ""
-    assert mounts.mount_of(Path("/nowhere")) == ""
-    assert not mounts.is_left_in_the_container(proc / "nowhere", proc)
+    assert fences._kinds()[proc.stat().st_dev] == "proc"
+    assert fences.mount_of(proc) != fences.mount_of(Path.home()) != ""
+    assert fences.mount_of(Path("/nowhere")) == ""
+    assert not fences.is_left_in_the_container(proc / "nowhere", proc)
 
 
 # What is said ----------------------------------------------------------------------------------------

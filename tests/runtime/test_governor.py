@@ -1,7 +1,10 @@
 """The governor without Spark: what it answers while a query starts, and what it forgets when one has ended."""
 
 import json
+import time
 from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,11 +21,11 @@ from headgate_contract import (
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.governor import Governor
-from headgate_spark.engine.records import DriverAlignment
 from headgate_spark.engine.resumption import Ends, Resumption
+from headgate_spark.engine.services import Looks
+from headgate_spark.planner.alignment import Groups
+from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.event_times import Split
-from headgate_spark.planner.snapshots import SnapshotEnds
-from headgate_spark.planner.unread import UnreadTimes
 from support.asked import admit, plan
 from support.engine import begins, described, failure, noticed, services_with
 from support.event_logs import FakeEventTimes
@@ -133,15 +136,20 @@ ORDERS = json.dumps(
 """A stream of a topic."""
 
 
+def test_a_query_that_has_no_stream_was_started_all_the_same(governor):
+    noticed(governor)
+    assert governor.table.has_had_any
+
+
 def test_a_query_that_is_refused_its_checkpoint_was_started_all_the_same(checkpoint):
     def acquire(checkpoint):
         raise CheckpointInUseError(checkpoint)
 
     governor = Governor(fakes(checkpoint, acquire_lock=acquire))
-    assert not governor.has_seen_a_query
+    assert not governor.table.has_had_any
     begins(governor)
     assert opened(governor, 1).startswith("refuse:")
-    assert governor.has_seen_a_query
+    assert governor.table.has_had_any
 
 
 def test_a_query_of_which_nothing_was_told_runs_as_it_would(governor):
@@ -352,6 +360,50 @@ def test_a_query_with_nothing_to_do_is_leased_and_watched(governor):
     assert a_leased_query(governor)() == "lease:1000:100:1"
 
 
+def test_it_is_watched_no_more_often_than_the_queries_of_the_driver_allow(checkpoint):
+    class Rare(Looks):
+        def spaced(self, run_id, lease, now):
+            return replace(lease, look_seconds=0.7)
+
+    governor = Governor(fakes(checkpoint, looks=Rare()))
+    governor.take_document(
+        ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=0.1)})
+    )
+    assert a_leased_query(governor)() == "lease:1000:700:1"
+
+
+WATERMARK = "EventTimeWatermark ts#5: timestamp, 10 seconds"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "seconds_ahead", "reached", "future_batches"),
+    [([WATERMARK], 5, 5, 0), ([WATERMARK] * 2, 5, None, 0), ([WATERMARK], 100, None, 1)],
+    ids=["known by the batch", "of several watermarks any", "beyond the least maxFuture"],
+)
+def test_what_a_batch_tells_of_event_times_is_judged_by_plan_and_settings(
+    checkpoint, nodes, seconds_ahead, reached, future_batches
+):
+    class Measures(FakeMeasures):
+        def batch_took(self, query, seconds):
+            pass
+
+    governor = Governor(fakes(checkpoint, observer=Measures()))
+    sources = {name: SourceControl(max_future_seconds=most) for name, most in (("replay", 3600), ("b", 10))}
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(sources=sources)}))
+    begins(governor, plan="\n".join(nodes))
+    opened(governor, 1)
+    admit(governor, 1, '{"row":0}')
+    newest = round(time.time() + seconds_ahead)
+    told = {"max": f"{datetime.fromtimestamp(newest, UTC):%Y-%m-%dT%H:%M:%S.000Z}"}
+    durations = {"addBatch": 1, "triggerExecution": 1}
+    progress = {"batchId": 0, "durationMs": durations, "sources": [{"numInputRows": 1}], "eventTime": told}
+    governor.progressed("r1", json.dumps(progress))
+    admit(governor, 1, '{"row":1}')
+    (run,) = governor.runs
+    assert run.batches.event_time.reached == (None if reached is None else newest)
+    assert run.batches.event_time.future_batches == future_batches
+
+
 def test_a_batch_took_as_long_as_its_trigger_less_what_that_waited(locks, checkpoint):
     now, took = [0.0], []
 
@@ -437,15 +489,18 @@ class Times(FakeEventTimes):
 
 
 def test_nobody_waits_for_a_run_that_has_ended_whatever_it_is_told_or_asked_then(checkpoint):
-    alignment = DriverAlignment(lambda: Times({Split("replay", "row"): [0] * 5}))
-    governor = Governor(fakes(checkpoint, alignment=alignment))
+    def times() -> Times:
+        return Times({Split("replay", "row"): [0] * 5})
+
+    groups = Groups()
+    governor = Governor(fakes(checkpoint, groups=groups, event_times=times))
     member = SourceControl(alignment=AlignmentControl(group="trips", max_drift_seconds=1))
     control = QueryControl(interval_seconds=60, sources={"replay": member})
     governor.take_document(ControlDocument(generation=1, queries={"copy": control}))
     begins(governor)
     opened(governor, 1)
     admit(governor, 1, '{"row":0}')
-    other = alignment.of_run("other", UnreadTimes(), SnapshotEnds()).part
+    other = QueryAlignment("other", groups, times())
     other.control({"flights": member}, 0.0)
     assert other.interval == 60
     (run,) = governor.runs
@@ -654,6 +709,17 @@ class FakePositions:
         self.told.append(query)
 
 
+def test_of_a_source_that_is_none_of_kafka_nothing_is_published(checkpoint):
+    positions = FakePositions()
+    governor = Governor(fakes(checkpoint, positions=positions))
+    control = QueryControl(sources={"replay": SourceControl(publish_group="lag")})
+    governor.take_document(ControlDocument(generation=1, queries={"copy": control}))
+    begins(governor)
+    opened(governor, 1)
+    admit(governor, 1, '{"row":0}')
+    assert positions.told == []
+
+
 @pytest.mark.parametrize(
     ("left", "last"),
     [
@@ -825,7 +891,7 @@ def test_a_query_is_stopped_by_the_id_of_its_run(checkpoint):
     governor = Governor(fakes(checkpoint, stop_query=stopped.append))
     begins(governor, run="r7")
     opened(governor, 1, run="r7")
-    governor.runs[0].started.query.stop()
+    governor.runs[0].started.stop()
     assert stopped == ["r7"]
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from headgate_spark.engine.progress import parse
+from headgate_spark.engine.batches import parse
 from headgate_spark.engine.watermarks import smallest_delay, watermarks_below_union
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from headgate_spark.engine.queries import ShimQuery, begun, called, in_words
+from headgate_spark.engine.queries import Started, begun, called, in_words
 from headgate_spark.planner.model import Trigger, TriggerKind
 
 
@@ -104,7 +104,7 @@ def test_a_failure_is_told_without_the_name_of_its_class(failure: str, words: st
 
 
 def test_a_query_has_failed_of_what_was_told_first() -> None:
-    query = ShimQuery("33-44", print)
+    query = Started()
     assert (query.failure, query.causes) == (None, None)
     query.ended(json.dumps({"failure": "a.B: no room", "causes": "c.D: disk\ne.F: full"}))
     query.ended(json.dumps({"failure": "a.B: no room", "causes": ""}))
@@ -113,13 +113,13 @@ def test_a_query_has_failed_of_what_was_told_first() -> None:
 
 
 def test_one_that_ends_without_a_failure_has_none() -> None:
-    query = ShimQuery("33-44", print)
+    query = Started()
     query.ended(None)
     assert (query.failure, query.causes) == (None, None)
 
 
 def test_what_is_known_of_its_batches_is_what_was_told_last() -> None:
-    query = ShimQuery("33-44", print)
+    query = Started()
     assert query.last_progress is None
     for batch in ('{"batchId":0}', '{"batchId":1}'):
         query.last_progress = batch
@@ -128,5 +128,5 @@ def test_what_is_known_of_its_batches_is_what_was_told_last() -> None:
 
 def test_a_query_is_stopped_by_the_id_of_its_run() -> None:
     stopped: list[str] = []
-    begun(members(), stopped.append).query.stop()
+    begun(members(), stopped.append).stop()
     assert stopped == ["33-44"]

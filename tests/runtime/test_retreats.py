@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from headgate_contract import QueryControl, SourceControl
-from headgate_spark.engine.queries import ShimQuery, Started
+from headgate_spark.engine.queries import Started
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.retreats import PATIENCE_SECONDS, Retreat
 from headgate_spark.engine.sources import Descriptor
@@ -47,7 +47,7 @@ def asking(
 ) -> Ask:
     """Return how a query of one topic is asked: at a time, where it is, and where its partitions end."""
     now = [0.0]
-    started = Started(Trigger(trigger), True, ShimQuery("33-44", print), None)
+    started = Started(Trigger(trigger), True)
     run = a_run("delays", FakeCheckpoint(), started=started, clock=lambda: now[0])
     run.take_control(QueryControl(interval_seconds=0, sources={"orders": SourceControl(paused=paused)}))
     members = {"handle": 1, "thread": THREAD, "checkpoint": "file:/ck", "api": "v2", "format": "kafka"}

@@ -129,7 +129,7 @@ DELIVERED_AGAIN = """
 import signal, threading, time
 from headgate_contract.signals import StopSignals
 from headgate_spark.launch.stopping import Stopper
-from headgate_spark.runtime.answers import Stopping
+from headgate_spark.runtime.answers import Stopping, written
 
 came = threading.Semaphore(0)
 
@@ -137,19 +137,13 @@ def stands_still():
     came.release()
     return 0.0
 
-class NoQueries:
-    def stop_planning(self):
+def step(name):
+    if name == "stop_planning":
         for _ in range(3):
             came.acquire()
-        return Stopping()
+        return written(Stopping())
 
-    def await_boundaries(self):
-        pass
-
-    def stop_queries(self):
-        pass
-
-stopper = Stopper(NoQueries(), signals=StopSignals(clock=stands_still))
+stopper = Stopper(step, signals=StopSignals(clock=stands_still))
 stopper.install()
 stopper.start()
 with stopper.script():
@@ -187,7 +181,7 @@ class Running:
         self.name, self.at_boundary = name, at_boundary
         self.run_id = f"run of {name}"
         query = SimpleNamespace(stop=lambda: told(f"{name} is stopped"))
-        self.started = SimpleNamespace(query=query)
+        self.started = query
 
 
 def test_no_query_is_stopped_while_another_is_in_its_batch() -> None:

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from headgate_contract import QueryControl, SourceControl
 from headgate_spark.engine import run as run_module
 from headgate_spark.engine import topics as module
-from headgate_spark.engine.queries import ShimQuery, Started
+from headgate_spark.engine.queries import Started
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.retreats import PATIENCE_SECONDS
 from headgate_spark.engine.sources import Descriptor
@@ -122,7 +122,7 @@ class Query:
         **options: str,
     ) -> None:
         self.now = 0.0
-        started = Started(Trigger(trigger), True, ShimQuery("33-44", print), None)
+        started = Started(Trigger(trigger), True)
         self.run = a_run(
             "delays", checkpoint, started=started, clock=lambda: self.now, open_topic_ids=kafka.connect
         )

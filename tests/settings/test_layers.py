@@ -21,7 +21,7 @@ from headgate_contract import (
 )
 from headgate_contract.settings.layers import SAYS_NOTHING, Job, held, merged
 from headgate_contract.settings.said import Origin
-from headgate_spark.engine.queries import ShimQuery, Started
+from headgate_spark.engine.queries import Started
 from headgate_spark.engine.settings import OfJob
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.planner.model import Trigger
@@ -166,7 +166,7 @@ def test_what_holds_does_not_depend_on_the_order_of_arrival(
     last: QueryControl | None,
     data: st.DataObject,
 ) -> None:
-    started = Started(Trigger(), True, ShimQuery("r", print), None, settings=OfJob(query))
+    started = Started(Trigger(), True, settings=OfJob(query))
     run = a_run("q", MadeUpCheckpoint(), started=started)
     streams = [described(1, "a", options[0]), described(2, "b", options[1])]
     events = data.draw(st.permutations([*streams, *arriving]))
@@ -190,7 +190,7 @@ def test_where_document_and_job_would_wait_in_a_circle_the_documents_word_holds(
 
 def test_a_document_that_takes_a_setting_over_and_gives_it_back_is_told_in_log_and_metrics() -> None:
     properties = {"spark.headgate.minPause": "1s"}
-    started = Started(Trigger(), True, ShimQuery("r", print), None, settings=OfJob({}, properties))
+    started = Started(Trigger(), True, settings=OfJob({}, properties))
     run = a_run("q", MadeUpCheckpoint(), started=started)
     run.open(described(1, "a", {"headgate.rateLimit.recordsPerSecond": "7"}))
     mine = {("", "minPause", "property"), ("a", "rateLimit.recordsPerSecond", "option")}
@@ -217,7 +217,7 @@ def test_a_document_that_takes_a_setting_over_and_gives_it_back_is_told_in_log_a
 
 def test_what_is_said_of_a_source_that_the_query_does_not_have_is_not_told_to_hold() -> None:
     properties = {"spark.headgate.queries.q.sources.aa.paused": "true"}
-    started = Started(Trigger(), True, ShimQuery("r", print), None, settings=OfJob({}, properties))
+    started = Started(Trigger(), True, settings=OfJob({}, properties))
     run = a_run("q", MadeUpCheckpoint(), started=started)
     run.open(described(1, "a", {"headgate.paused": "true"}))
     with capture_logs() as logs:

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
-from headgate_spark.engine.progress import parse
+from headgate_spark.engine.batches import parse
 from support.driver import recording
 from support.spark import ScriptedPlanner, once
 from support.waiting import wait_until

@@ -97,7 +97,7 @@ def services_with(**services: Any) -> Services:
 def a_run(name: str, checkpoint: Any, *, started: Started | None = None, **services: Any) -> QueryRun:
     """A run with no driver around it, of a query that has begun; it does not look at what earlier runs left."""
     given = services_with(open_checkpoint=lambda _: checkpoint, **services)
-    return QueryRun("33-44", name, CheckpointState(name, checkpoint), given, started)
+    return QueryRun("33-44", name, CheckpointState(name, checkpoint), given, started or Started())
 
 
 def described(

@@ -15,18 +15,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from headgate_contract import ControlDocument, QueryControl
-from headgate_spark.engine.checkpoint import Checkpoint, HadoopCheckpoint
+from headgate_spark.engine.checkpoint import Checkpoint
+from headgate_spark.engine.directory import HadoopDirectory
 from headgate_spark.engine.fencing import Fencing
 from headgate_spark.engine.forbearance import Forbearance
 from headgate_spark.engine.governor import Governor
-from headgate_spark.engine.records import DriverAlignment
 from headgate_spark.engine.services import Positions, Services
 from headgate_spark.engine.shim import DriverJvm
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.kafka.event_times import by_clients_of
-from headgate_spark.kafka.lookups import beginnings
+from headgate_spark.kafka.lookups import JvmTopicIds, beginnings
 from headgate_spark.kafka.snapshots import snapshots_by_consumers_of
-from headgate_spark.kafka.topics import JvmTopicIds
 from headgate_spark.kafka.unread import by_consumers_of
 from headgate_spark.planner.model import SourceSnapshot
 from headgate_spark.runtime.fences import open_fence
@@ -79,7 +78,7 @@ class Driver:
                 find_beginnings=lambda options, splits: beginnings(spark.sparkContext._jvm, options, splits),
                 open_topic_ids=lambda options: JvmTopicIds(spark.sparkContext._jvm, options),
                 file_bytes=jvm.file_bytes,
-                alignment=DriverAlignment(lambda: by_clients_of(spark.sparkContext._jvm)),
+                event_times=lambda: by_clients_of(spark.sparkContext._jvm),
                 unread=lambda: by_consumers_of(spark.sparkContext._jvm),
                 snapshots=lambda: snapshots_by_consumers_of(spark.sparkContext._jvm),
                 recall=jvm.recall,
@@ -132,8 +131,9 @@ class Driver:
     def _fence(self, described: Descriptor, checkpoint: Checkpoint, is_locked: bool) -> Fencing | None:
         return open_fence(described, checkpoint, self.jvm, application="tests", is_locked=is_locked)
 
-    def _checkpoint(self, described: Descriptor) -> HadoopCheckpoint:
-        return HadoopCheckpoint(self.jvm.view, self.jvm.files_of(described.run_id), described.checkpoint)
+    def _checkpoint(self, described: Descriptor) -> Checkpoint:
+        files = self.jvm.files_of(described.run_id)
+        return Checkpoint(described.checkpoint, lambda uri: HadoopDirectory(self.jvm.view, files, uri))
 
 
 @contextmanager

@@ -17,7 +17,6 @@ from typing import Any
 
 from headgate_contract import ControlDocument, EventTimeControl, QueryControl
 from headgate_spark.engine.governor import Governor
-from headgate_spark.engine.records import DriverAlignment
 from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.engine.services import Services
 from headgate_spark.planner.event_times import Split
@@ -132,7 +131,7 @@ class GovernedQuery:
                 open_checkpoint=lambda _: self.checkpoint,  # type: ignore[arg-type,return-value]
                 observer=Unmeasured(),
                 recall=self._recall,
-                alignment=DriverAlignment(lambda: MadeUpTimes(logs)),
+                event_times=lambda: MadeUpTimes(logs),
                 clock=lambda: self.now,
                 wall_clock=lambda: self.epoch + self.now,
             )

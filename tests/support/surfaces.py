@@ -30,10 +30,9 @@ from headgate_contract.foreign import printable, scrubbed
 from headgate_contract.receiving import read, write
 from headgate_contract.settings.said import in_options, in_properties
 from headgate_contract.settings.table import Scope
-from headgate_spark.engine.histories import memory_in, value_of
+from headgate_spark.engine.checkpoint import history_in, history_value
 from headgate_spark.engine.sources import RecordCounts
-from headgate_spark.kafka import json_path
-from headgate_spark.kafka.payload import NoEventTimeError, millis_of, reader_of
+from headgate_spark.kafka.payload import NoEventTimeError, millis_of, reader_of, steps_of
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "fuzz"
 NOW = 1_700_000_000.0
@@ -101,8 +100,8 @@ def offset(raw: bytes) -> None:
 
 
 def history(raw: bytes) -> None:
-    memory = memory_in(object_of(raw))
-    assert memory_in(json.loads(json.dumps(value_of(memory)))) == memory
+    memory = history_in(object_of(raw))
+    assert history_in(json.loads(json.dumps(history_value(memory)))) == memory
 
 
 def payload(raw: bytes) -> None:
@@ -110,7 +109,7 @@ def payload(raw: bytes) -> None:
 
 
 def path(raw: bytes) -> None:
-    json_path.parse(text_of(raw))
+    steps_of(text_of(raw))
 
 
 def moment(raw: bytes) -> None:

@@ -20,7 +20,6 @@ from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.statistics import percentile
 from headgate_spark.engine.garbage import look_rarely
 from headgate_spark.engine.governor import Governor
-from headgate_spark.engine.records import DriverAlignment
 from headgate_spark.planner.event_times import (
     NONE_LATE,
     EventTimes,
@@ -101,7 +100,7 @@ class Planned:
         self._report: str | None = None
         self._governor = Governor(
             services_with(
-                alignment=DriverAlignment(lambda: self._times),
+                event_times=lambda: self._times,
                 clock=lambda: self.now,
             )
         )

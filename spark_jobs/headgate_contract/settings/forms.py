@@ -34,15 +34,7 @@ def _shown(text: str) -> str:
     return shown if len(shown) <= 60 else f"{shown[:60]}…"
 
 
-def at_least_10ms(name: str, remedy: str) -> Form:
-    return _at_least("10ms", name, remedy)
-
-
-def at_least_5s(name: str, remedy: str) -> Form:
-    return _at_least("5s", name, remedy)
-
-
-def _at_least(least: str, name: str, remedy: str) -> Form:
+def at_least(least: str, name: str, remedy: str) -> Form:
     def parse(text: str) -> float:
         if nanoseconds(text) < nanoseconds(least):
             raise ValueError(f"{name} must be at least {least}; {remedy}")
@@ -61,7 +53,6 @@ def positive(name: str, remedy: str) -> Form:
 
 
 def backlog_interval(text: str) -> float:
-    """Return the interval of a backlog in seconds."""
     if 0 < nanoseconds(text) < nanoseconds("10ms"):
         raise ValueError(
             "intervalDuringBacklog must be 0s or at least 10ms; raise it, or set 0s for one batch per backlog"
@@ -81,8 +72,6 @@ def records(text: str) -> int:
 
 
 def number(more_than: int, most: int) -> Callable[[str], float]:
-    """Return the parser of numbers with these bounds."""
-
     def parse(text: str) -> float:
         if not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", text, re.ASCII):
             raise ValueError(f"must be a number, not the text {_shown(text)}")
@@ -105,8 +94,6 @@ def yes_or_no(text: str) -> bool:
 
 
 def one_of(*words: str) -> Form:
-    """Return the form of one of a few words."""
-
     def parse(text: str) -> str:
         if text not in words:
             close = difflib.get_close_matches(text, words, n=1, cutoff=0.5)
@@ -117,13 +104,10 @@ def one_of(*words: str) -> Form:
     return Form(" or ".join(f"`{word}`" for word in words), parse)
 
 
-def reentry_is_allowed(text: str) -> bool:
-    """Return whether a policy of re-entry lets a lag say yes again."""
-    return one_of("Allowed", "Never").parse(text) == "Allowed"
-
-
-def is_real_time(text: str) -> bool:
-    return one_of("MicroBatch", "RealTime").parse(text) == "RealTime"
+def whether(word: str, *words: str) -> Form:
+    """Return the form of one of a few `words`, of which one means yes."""
+    form = one_of(*words)
+    return Form(form.words, lambda text: form.parse(text) == word)
 
 
 def text_of(what: str, most: int) -> Form:

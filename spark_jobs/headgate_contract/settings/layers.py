@@ -56,7 +56,6 @@ class Job:
 
     @property
     def says_something(self) -> bool:
-        """Whether there is anything to heed."""
         return bool(self.query) or any(self.sources.values())
 
 

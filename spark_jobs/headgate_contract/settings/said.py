@@ -113,9 +113,7 @@ def in_properties(properties: Mapping[str, str], query: str) -> Properties:
             else:
                 given = of_all if setting.scope is Scope.QUERY else every_source
                 reading.take(given, setting, text, spelling)
-        elif rest.startswith(
-            f"{QUERIES}{query}."
-        ):  # else it is another query's, and told when that one starts
+        elif rest.startswith(f"{QUERIES}{query}."):  # another query's is told when that one starts
             rest = rest[len(QUERIES) + len(query) + 1 :]
             setting = BY_NAME.get(rest)
             if setting is not None and setting.scope is Scope.QUERY:

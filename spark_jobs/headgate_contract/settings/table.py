@@ -16,17 +16,15 @@ from headgate_contract.settings.forms import (
     RATE,
     RECORDS,
     Form,
-    at_least_5s,
-    at_least_10ms,
+    at_least,
     backlog_interval,
     consumer_group,
     function_name,
-    is_real_time,
     one_of,
     positive,
-    reentry_is_allowed,
     source_name,
     text_of,
+    whether,
     yes_or_no,
 )
 
@@ -100,7 +98,6 @@ class Setting:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """All its names as an option."""
         return (self.option, *self.aliases)
 
 
@@ -125,7 +122,7 @@ DECODER = "eventTime.decoder"
 TABLE: tuple[Setting, ...] = (
     _of_query(
         "interval",
-        at_least_10ms("interval", "raise it, or leave it out to keep the job's own trigger interval"),
+        at_least("10ms", "interval", "raise it, or leave it out to keep the job's own trigger interval"),
         "interval_seconds",
         field="checkpoint.interval",
     ),
@@ -138,7 +135,7 @@ TABLE: tuple[Setting, ...] = (
     _of_query("minPause", DURATION, "min_pause_seconds", field="checkpoint.minPause"),
     _of_query(
         "batch.targetDuration",
-        at_least_10ms("targetDuration", "raise it, or leave it out for 10s"),
+        at_least("10ms", "targetDuration", "raise it, or leave it out for 10s"),
         "batch.target_seconds",
     ),
     _of_query("batch.initialRecords", RECORDS, "batch.initial_records"),
@@ -151,9 +148,11 @@ TABLE: tuple[Setting, ...] = (
     ),
     _of_query("backlog.reentry.pendingRecordsAbove", RECORDS, "reentry.pending_records_above"),
     _of_query("backlog.reentry.dwell", DURATION, "reentry.dwell_seconds"),
-    _of_query("backlog.reentry.policy", Form("`Allowed` or `Never`", reentry_is_allowed), "reentry.allowed"),
-    _of_query("live.mode", Form("`MicroBatch` or `RealTime`", is_real_time), "live.real_time"),
-    _of_query("live.batch", at_least_5s("batch", "raise it, or leave it out for 1m"), "live.batch_seconds"),
+    _of_query("backlog.reentry.policy", whether("Allowed", "Allowed", "Never"), "reentry.allowed"),
+    _of_query("live.mode", whether("RealTime", "MicroBatch", "RealTime"), "live.real_time"),
+    _of_query(
+        "live.batch", at_least("5s", "batch", "raise it, or leave it out for 1m"), "live.batch_seconds"
+    ),
     _of_source(
         "backlog.watermarkLag",
         positive("watermarkLag", "leave it out if lag is not to count"),

@@ -17,7 +17,7 @@ from pyspark.sql.utils import is_remote
 from headgate_spark.backfill import refusals
 from headgate_spark.backfill.batch import Batch, with_event_time
 from headgate_spark.backfill.horizon import Horizon, horizon
-from headgate_spark.backfill.journal import Journal, open_journal, staging
+from headgate_spark.backfill.journal import open_journal, staging
 from headgate_spark.backfill.matching import Matching, Side
 from headgate_spark.backfill.parquet import unwritable
 from headgate_spark.backfill.refusals import refuse
@@ -61,19 +61,13 @@ def join(  # noqa: PLR0913 (what a join is made of, each by its name)
         cuts = journal.step("cut", lambda: _cuts(spark, matching))
         live = _live(spark, matching, cuts)
         if not journal.has("replayed"):
-            batch = Batch(matching, *_histories(spark, matching, cuts, live))
-            _compute(batch, journal, staged)
+            batch, bounds = Batch(matching, *_histories(spark, matching, cuts, live)), matching.bounds
+            since = Horizon(**journal.step("horizon", lambda: asdict(horizon(*batch.newest(), bounds))))
+            journal.step("history", lambda: staged.write_output(batch, since))
+            journal.step("replayed", lambda: staged.write_replayed(batch, since))
         if not journal.has_batches:  # later some may be deleted: what the query has read
             journal.see_results(spark, "history", "replayed")
     return continued(spark, matching, live, staged)
-
-
-def _compute(batch: Batch, journal: Journal, staged: Staged) -> None:
-    """Compute the history, step by step; what an earlier start has finished is not done again."""
-    bounds = batch.matching.bounds
-    since = Horizon(**journal.step("horizon", lambda: asdict(horizon(*batch.newest(), bounds))))
-    journal.step("history", lambda: staged.write_output(batch, since))
-    journal.step("replayed", lambda: staged.write_replayed(batch, since))
 
 
 def _cuts(spark: SparkSession, matching: Matching) -> list[Cut]:

@@ -91,17 +91,13 @@ def open_journal(spark: SparkSession, checkpoint: str, question: Mapping[str, An
     none can have gone on since.
     """
     with _alone(spark, checkpoint):
-        yield _journal(spark, checkpoint, question)
-
-
-def _journal(spark: SparkSession, checkpoint: str, question: Mapping[str, Any]) -> Journal:
-    store = store_in(directory(spark, side_directory(checkpoint)))
-    offsets = directory(spark, f"{checkpoint.rstrip('/')}/offsets")
-    return Journal(store, checkpoint, question, has_batches=any(name.isdigit() for name in offsets.names()))
+        store = store_in(directory(spark, side_directory(checkpoint)))
+        offsets = directory(spark, f"{checkpoint.rstrip('/')}/offsets")
+        has_batches = any(name.isdigit() for name in offsets.names())
+        yield Journal(store, checkpoint, question, has_batches=has_batches)
 
 
 def store_in(folder: Directory) -> NumberedStore:
-    """Return where steps are kept."""
     return NumberedStore(folder, NAME, _check)
 
 

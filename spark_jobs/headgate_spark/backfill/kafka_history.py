@@ -148,7 +148,6 @@ def begins_of(cut: Any) -> Offsets:
 
 
 def ends_of(cut: Any) -> Offsets:
-    """Return where the history ends."""
     return {
         topic: {p: span[1] if isinstance(span, list | tuple) else span for p, span in spans.items()}
         for topic, spans in cut.items()

@@ -30,7 +30,6 @@ and a half hours at most (Pacific/Apia, which went over the date line twice)."""
 
 
 def unchanged(rows: DataFrame) -> DataFrame:
-    """Return the rows as they are."""
     return rows
 
 

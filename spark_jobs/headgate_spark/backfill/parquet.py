@@ -7,7 +7,7 @@ from itertools import groupby
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate_spark.engine.directory import HadoopDirectory, files_by
+from headgate_spark.engine.directory import HadoopDirectory
 
 
 def unwritable(rows: DataFrame) -> list[str]:
@@ -40,4 +40,4 @@ def _files(spark: SparkSession, root: str, table: str) -> list[str]:
 
 def directory(spark: SparkSession, uri: str) -> HadoopDirectory:
     """Return a directory of any file system that Spark knows."""
-    return HadoopDirectory(spark._jvm, files_by(spark._jsc.hadoopConfiguration()), uri)
+    return HadoopDirectory(spark._jvm, lambda path: path.getFileSystem(spark._jsc.hadoopConfiguration()), uri)

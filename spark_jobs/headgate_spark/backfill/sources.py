@@ -165,7 +165,9 @@ class Files:
         Raises `BackfillError` where one of them is gone: a filter by their names would miss its rows without a word.
         """
         rows = self._read(spark.read)
-        if not self._may_be_gone and (gone := _gone(cut, rows.inputFiles())):
+        options = {name.lower(): value for name, value in self.options.items()}
+        may_be_gone = str(options.get("ignoremissingfiles", "false")).strip().lower() == "true"
+        if not may_be_gone and (gone := _gone(cut, rows.inputFiles())):
             raise BackfillError(
                 f"file {gone[0]} was cut as history and is gone: put it back, cut what is there with a new "
                 "checkpoint, or pass over what is gone with ignoreMissingFiles=true"
@@ -175,11 +177,6 @@ class Files:
     def live(self, spark: SparkSession, cut: Cut) -> DataFrame:
         """Return the rows of all other files, as a stream. The files of the history are listed, but not read."""
         return self._read(spark.readStream).filter(~_is_one_of(cut))
-
-    @property
-    def _may_be_gone(self) -> bool:
-        options = {name.lower(): value for name, value in self.options.items()}
-        return str(options.get("ignoremissingfiles", "false")).strip().lower() == "true"
 
     def _read(self, reader: Any) -> DataFrame:
         try:

@@ -63,7 +63,6 @@ class BatchMemory:
 
     @property
     def value(self) -> Any:
-        """What is kept."""
         return encode(self)
 
     def resumed(self, resumption: Resumption) -> BatchMemory:
@@ -77,7 +76,6 @@ class BatchMemory:
         return BatchMemory(self.repeated)
 
     def bounded(self, bound: MemoryBound, settings: MemorySettings | None) -> BatchMemory:
-        """Return the memory after what a batch took has been learnt."""
         return self if bound == self.bound else replace(self, bound=bound, settings=settings)
 
     def paced(

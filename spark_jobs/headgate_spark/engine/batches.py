@@ -6,16 +6,18 @@ anything is planned.
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 import time
+from typing import Any
 
 import structlog
 
 from headgate_contract import SourceControl
-from headgate_contract.newer import dataclass
+from headgate_contract.newer import dataclass, moment_in
+from headgate_spark.engine.beside import tolerated
 from headgate_spark.engine.open_sources import OpenSources
-from headgate_spark.engine.progress import Progress, parse
 from headgate_spark.engine.queries import Started
 from headgate_spark.engine.run_memory import RunMemory
 from headgate_spark.engine.services import Services
@@ -25,6 +27,46 @@ from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.reporting import Remark
 
 log = structlog.get_logger("headgate")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One executed batch, as Spark reports it. Times are Unix seconds; `None` is what Spark does not say."""
+
+    batch_id: int
+    duration_seconds: float
+    source_rows: tuple[int, ...]
+    """Rows read, in the order in which the sources were opened."""
+    watermark: float | None
+    max_event_time: float | None
+    state_rows: int | None
+    """Of all state operators; also `None` where the store of one does not count them."""
+
+
+def parse(text: str) -> Progress | None:
+    """Return the progress in `text`, or `None` if it tells of a trigger that ran no batch."""
+    members = json.loads(text)
+    durations = members.get("durationMs", {})
+    if "addBatch" not in durations:
+        return None
+    event_time = members.get("eventTime", {})
+    rows = [operator.get("numRowsTotal") for operator in members.get("stateOperators", [])]
+    return Progress(
+        batch_id=members["batchId"],
+        duration_seconds=durations["triggerExecution"] / 1000,
+        source_rows=tuple(max(0, source["numInputRows"]) for source in members["sources"]),
+        watermark=_time(event_time.get("watermark")),
+        max_event_time=_time(event_time.get("max")),
+        state_rows=sum(rows) if rows and None not in rows else None,
+    )
+
+
+def _time(text: Any) -> float | None:
+    """Return Unix seconds. Spark writes 1970 for a watermark that has not been set: unknown, not 56 years behind."""
+    if text is None:
+        return None
+    seconds = moment_in(text).timestamp()
+    return seconds if seconds > 0 else None
 
 
 @dataclass(slots=True)
@@ -56,7 +98,9 @@ class ReachedEventTime:
     def batch_ended(self, progress: Progress, now: float, max_future: float) -> None:
         """Take in a batch; `max_future` is in seconds."""
         horizon = now + max_future
-        told = list(self._told(progress))
+        by_watermark = None if progress.watermark is None else progress.watermark + (self.delay or 0.0)
+        by_batch = progress.max_event_time if self.has_single_watermark else None
+        told = [time for time in (by_watermark, by_batch) if time is not None]
         believed = [time for time in told if time <= horizon]
         if believed:
             self._largest = self.reached = max(self._largest, *believed)
@@ -66,19 +110,11 @@ class ReachedEventTime:
         self.of_last_batch = newest if newest is not None and newest <= horizon else None
         is_ahead = newest is not None and newest > horizon
         self.future_batches += is_ahead
-        self._warn(is_ahead=is_ahead, ahead=(newest or 0.0) - now)
-
-    def _told(self, progress: Progress) -> list[float]:
-        by_watermark = None if progress.watermark is None else progress.watermark + (self.delay or 0.0)
-        by_batch = progress.max_event_time if self.has_single_watermark else None
-        return [time for time in (by_watermark, by_batch) if time is not None]
-
-    def _warn(self, *, is_ahead: bool, ahead: float) -> None:
-        if is_ahead and not self._was_ahead:
+        if newest is not None and is_ahead and not self._was_ahead:
             log.warning(
                 "event times further ahead than maxFuture do not count; look for records with a wrong clock",
                 query=self.query,
-                seconds_ahead=round(ahead),
+                seconds_ahead=round(newest - now),
             )
         self._was_ahead = is_ahead
 
@@ -119,9 +155,19 @@ REMARK_SECONDS = 2.0
 class Batches:
     """The batches of one run."""
 
-    def __init__(self, query: str, services: Services, memory: RunMemory) -> None:
-        self._query = query
+    def __init__(
+        self,
+        services: Services,
+        started: Started,
+        sources: OpenSources,
+        settings: Settings,
+        memory: RunMemory,
+    ) -> None:
+        self._query = settings.query
         self._services = services
+        self._started = started
+        self._sources = sources
+        self._settings = settings
         self._memory = memory
         self.in_flight = False
         """True from the planning of a batch until it is known to have ended."""
@@ -154,65 +200,55 @@ class Batches:
         self.in_flight = False
         self.at_boundary.set()
 
-    def trigger_begins(
-        self, planner: QueryPlanner, started: Started | None, sources: OpenSources, settings: Settings
-    ) -> None:
+    def trigger_begins(self, planner: QueryPlanner) -> None:
         """Report the batch that has ended since the last trigger, if there was one."""
         self.waits.trigger_begins()
-        self._take_in(planner, started, sources, settings)
+        self._take_in(planner)
         self._remark(planner)
 
-    def _take_in(
-        self, planner: QueryPlanner, started: Started | None, sources: OpenSources, settings: Settings
-    ) -> None:
+    def _take_in(self, planner: QueryPlanner) -> None:
         if not self.in_flight and self._watched_triggers == 0 and self.last is not None:
             return
         self._watched_triggers = NO_DATA_TRIGGERS if self.in_flight else max(0, self._watched_triggers - 1)
         self.in_flight = False
-        text = started.query.last_progress if started else None
-        progress = parse(text) if text else None
+        progress = parse(text) if (text := self._started.last_progress) else None
         if progress is None or (self.last is not None and progress.batch_id <= self.last.batch_id):
             return
-        report = self._report(progress, sources)
+        report = self._report(progress)
         self.last, self.last_ended_at = progress, time.time()
-        self._read_event_time(progress, self.last_ended_at, started, settings)
+        if self.event_time is None:
+            delay, is_single = self._started.watermark_delay, self._started.watermarks == 1
+            self.event_time = ReachedEventTime(self._query, delay, is_single)
+        listed = [source.max_future_seconds for source in self._settings.sources.values()]
+        max_future = min(listed, default=SourceControl().max_future_seconds)
+        self.event_time.batch_ended(progress, self.last_ended_at, max_future)
         large = planner.batch_ended(report)
         self._memory.batch_ended(planner, progress.batch_id, report.total, large)
         if report.has_data:
             self._services.observer.batch_took(self._query, report.duration_seconds)
 
-    def _report(self, progress: Progress, sources: OpenSources) -> BatchReport:
-        told = progress.source_rows
+    def _report(self, progress: Progress) -> BatchReport:
+        told, sources = progress.source_rows, self._sources
         rows = {
             opened.name: told[place] // sources.times_read(place)
             for place, opened in sources.placed()
             if place < len(told)
         }
         took = max(0.0, progress.duration_seconds - self.waits.before)
-        return BatchReport(rows, took, self._services.clock(), progress.batch_id, self._file_bytes(sources))
+        return BatchReport(rows, took, self._services.clock(), progress.batch_id, self._file_bytes())
 
-    def _file_bytes(self, sources: OpenSources) -> dict[str, int]:
+    def _file_bytes(self) -> dict[str, int]:
         """Return the size of the files that the last batch had of each source that takes a limit in bytes."""
         size_of = self._services.file_bytes
         if size_of is None:
             return {}
-        telling = (opened for opened in sources if opened.descriptor.tells_file_bytes)
-        try:
+        telling = (opened for opened in self._sources if opened.descriptor.tells_file_bytes)
+        found: dict[str, int | None] = {}
+        with tolerated(
+            "the size of files could not be read", query=self._query
+        ):  # batches are sized without it
             found = {opened.name: size_of(opened.descriptor.handle) for opened in telling}
-        except Exception as error:  # batches are sized without it
-            log.debug("the size of files could not be read", query=self._query, error=str(error))
-            return {}
         return {name: size for name, size in found.items() if size is not None}
-
-    def _read_event_time(
-        self, progress: Progress, now: float, started: Started | None, settings: Settings
-    ) -> None:
-        if self.event_time is None:
-            delay = started.watermark_delay if started else None
-            single = started is not None and started.watermarks == 1
-            self.event_time = ReachedEventTime(self._query, delay, single)
-        listed = [source.max_future_seconds for source in settings.sources.values()]
-        self.event_time.batch_ended(progress, now, min(listed, default=SourceControl().max_future_seconds))
 
     def _remark(self, planner: QueryPlanner) -> None:
         """Tell once in the log what somebody may have to do something about."""

@@ -7,7 +7,8 @@ on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
@@ -36,7 +37,7 @@ class FolderError(RuntimeError):
     """A query cannot go on without the folder; the message says why, and what to do."""
 
 
-class Beside:
+class SideFolder:
     """Tells once what cannot be read or kept."""
 
     def __init__(self, query: str, folder: str) -> None:
@@ -76,6 +77,15 @@ class Beside:
             f"{self._folder} cannot be used ({words_of(error)}); see that there is room, and that the job may list, "
             "read and write in it"
         )
+
+
+@contextmanager
+def tolerated(event: str, **about: str) -> Iterator[None]:
+    """Log what fails and need not succeed: file systems and clients may, and a JVM that is ending in many ways."""
+    try:
+        yield
+    except Exception as error:
+        log.debug(event, **about, error=str(error))
 
 
 def words_of(error: Exception) -> str:

@@ -10,7 +10,6 @@ H = TypeVar("H", bound=Hashable)
 
 
 def put_last(table: dict[str, T], key: str, value: T) -> None:
-    """Put an entry behind all others."""
     table.pop(key, None)
     table[key] = value
 

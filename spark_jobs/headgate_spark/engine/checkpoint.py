@@ -15,11 +15,11 @@ from typing import Any
 
 import structlog
 
-from headgate_spark.engine.beside import words_of
-from headgate_spark.engine.directory import Directory, Files, HadoopDirectory, LocalDirectory
-from headgate_spark.engine.histories import memory_in
+from headgate_spark.engine.beside import tolerated, words_of
+from headgate_spark.engine.directory import Directory, LocalDirectory
 from headgate_spark.engine.resumption import Resumption, read_resumption
 from headgate_spark.engine.store import NumberedStore
+from headgate_spark.planner.model import HybridMemory
 
 log = structlog.get_logger("headgate")
 
@@ -129,7 +129,6 @@ class CheckpointLock:
         self._path = path
 
     def release(self) -> None:
-        """Let the next one in."""
         try:
             self._opened.close()
         finally:
@@ -137,13 +136,11 @@ class CheckpointLock:
 
 
 def release(lock: CheckpointLock | None, query: str) -> None:
-    """Let go of the checkpoint of a query."""
-    if lock is None:
-        return
-    try:
-        lock.release()
-    except Exception as error:  # a JVM that is gone has let go of it
-        log.debug("the lock on a checkpoint was not released", query=query, error=str(error))
+    if lock is not None:
+        with tolerated(
+            "the lock on a checkpoint was not released", query=query
+        ):  # a JVM that is gone has let go
+            lock.release()
 
 
 class Checkpoint:
@@ -152,7 +149,7 @@ class Checkpoint:
     def __init__(self, location: str, open_directory: Callable[[str], Directory]) -> None:
         self._location = location.rstrip("/")
         side = open_directory(side_directory(location))
-        self.hybrid = NumberedStore(side, "hybrid", memory_in)
+        self.hybrid = NumberedStore(side, "hybrid", history_in)
         """The ends of histories, and which have been read."""
         self.batches = NumberedStore(side, "batches")
         """What the batches of all runs have taught."""
@@ -173,8 +170,20 @@ class Checkpoint:
         return None if root is None else Checkpoint(str(root), lambda path: LocalDirectory(Path(path)))
 
 
-class HadoopCheckpoint(Checkpoint):
-    """A checkpoint on whatever file system it is."""
+def history_value(memory: HybridMemory) -> Any:
+    """Return what is kept of histories, as JSON: where each ends, and which have been read."""
+    ends = {name: dict(end) for name, end in memory.ends.items()}
+    return {"ends": ends, "finished": sorted(memory.finished)}
 
-    def __init__(self, jvm: Any, files: Files, location: str) -> None:
-        super().__init__(location, lambda uri: HadoopDirectory(jvm, files, uri))
+
+def history_in(value: Any) -> HybridMemory:
+    """Return what was kept as `value`; members of a later version are ignored. Raises ValueError."""
+    members = value if isinstance(value, dict) else {}
+    ends, finished = members.get("ends"), members.get("finished")
+    if not isinstance(ends, dict) or not all(
+        isinstance(end, dict) and all(type(at) is int for at in end.values()) for end in ends.values()
+    ):
+        raise ValueError("`ends` has no offsets by source and split")
+    if not isinstance(finished, list) or not all(isinstance(name, str) for name in finished):
+        raise ValueError("`finished` is no list of sources")
+    return HybridMemory(ends, frozenset(finished))

@@ -14,10 +14,9 @@ import structlog
 
 from headgate_contract import QueryControl
 from headgate_spark.engine.batch_memory import BatchMemory
-from headgate_spark.engine.beside import Beside, FolderError, Kept, words_of
-from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, release
-from headgate_spark.engine.fencing import UNFENCED, Fencing, Standing
-from headgate_spark.engine.histories import memory_in, value_of
+from headgate_spark.engine.beside import FolderError, Kept, SideFolder, words_of
+from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, history_in, history_value, release
+from headgate_spark.engine.fencing import UNFENCED, FenceAnswer, Fencing
 from headgate_spark.engine.refusals import damaged, unknown_histories
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.task_memory import MemorySettings
@@ -42,7 +41,7 @@ class CheckpointState:
         """`folder` is the one beside the checkpoint, for what is said of it; `lock` is held until `release`."""
         self._query = query
         self._checkpoint = checkpoint
-        self._beside = Beside(query, folder)
+        self._beside = SideFolder(query, folder)
         self._lock = lock
         self._fence = fence
         self.resumption = Resumption()
@@ -74,14 +73,15 @@ class CheckpointState:
         checkpoint, load = self._checkpoint, self._beside.load
         before = load(Kept.BATCHES, lambda: BatchMemory.of(checkpoint.batches.load())) or BatchMemory()
         memory = before.resumed(self.resumption).under(settings)
-        self._remember(replace(memory, pace=None) if self._is_new else memory, before)
+        self.memory = before
+        self.remember(replace(memory, pace=None) if self._is_new else memory)
         if self.resumption.batch is not None and with_topics:
             self.topics = load(Kept.TOPICS, lambda: ids_in(checkpoint.topics.load())) or {}
         if self.resumption.repeats:
             event = "the last run ended in mid-batch; that batch runs again"  # as where a job stops its query
             log.info(event, query=self._query, batch=self.resumption.batch)
 
-    def stand(self) -> Standing:
+    def stand(self) -> FenceAnswer:
         """Return whether this run has the checkpoint, and by what. Raises `CheckpointInUseError` and what the file
         system raises."""
         if self._fence is None:
@@ -99,7 +99,6 @@ class CheckpointState:
         return self._checkpoint.resumption()
 
     def release(self) -> None:
-        """Let the next run in."""
         if self._fence is not None:
             self._fence.release()
         release(self._lock, self._query)
@@ -114,7 +113,7 @@ class CheckpointState:
         self.histories_problem = None
         try:
             kept = None if self._is_new else self._checkpoint.hybrid.load()
-            return HybridMemory() if kept is None else memory_in(kept)
+            return HybridMemory() if kept is None else history_in(kept)
         except ValueError as error:
             self.histories_problem = damaged(str(error))
         except Exception as error:  # each file system fails in its own way
@@ -128,7 +127,7 @@ class CheckpointState:
     def keep_histories(self, memory: HybridMemory) -> None:
         """Keep where histories end, and which have been read. Raises `FolderError`: nothing may rely on it then."""
         try:
-            self._checkpoint.hybrid.save(value_of(memory))
+            self._checkpoint.hybrid.save(history_value(memory))
         except Exception as error:
             problem = self._beside.problem(error)
             raise FolderError(
@@ -144,10 +143,7 @@ class CheckpointState:
 
     def remember(self, memory: BatchMemory) -> None:
         """Keep what batches have taught, if it is new."""
-        self._remember(memory, self.memory)
-
-    def _remember(self, memory: BatchMemory, before: BatchMemory) -> None:
-        self.memory = memory
+        before, self.memory = self.memory, memory
         if memory != before:
             self._has_kept_memory = False
             self._keep_memory()
@@ -159,12 +155,15 @@ class CheckpointState:
 
     # Without the JVM -------------------------------------------------------------------------------
 
-    def without_jvm(self) -> Checkpoint | None:
-        """Return it in a form that works when the JVM is gone; `None` where this machine alone cannot reach it."""
-        return self._checkpoint.without_jvm()
+    def leave_jvm(self) -> bool:
+        """Go on without the JVM, which may have died while it was to keep something.
 
-    def go_on_by(self, checkpoint: Checkpoint) -> None:
-        """Use another form of the same checkpoint; the JVM may have died while it was to keep something."""
+        Return whether that can be: this machine alone cannot reach each checkpoint.
+        """
+        checkpoint = self._checkpoint.without_jvm()
+        if checkpoint is None:
+            return False
         self._checkpoint = checkpoint
         if not self._has_kept_memory:
             self._keep_memory()
+        return True

@@ -55,7 +55,6 @@ class ControlFile:
         threading.Thread(target=self._run, name="headgate-control", daemon=True).start()
 
     def stop(self) -> None:
-        """End the watching."""
         self._stop.set()
 
     def poll(self) -> None:

@@ -55,7 +55,6 @@ class Delivery:
 
     @property
     def generation(self) -> int | None:
-        """Generation of the document in force."""
         return None if self.in_force is None else self.in_force.generation
 
     def begins(self, run: QueryRun) -> None:

@@ -39,11 +39,6 @@ SHARED_BY_SERVERS = frozenset({"hdfs", "viewfs"})
 """File systems that may be read from a server which is behind; `msync` has it catch up, and needs one call."""
 
 
-def files_by(hadoop_conf: Any) -> Files:
-    """Return what gives file systems by these settings, one for all that ask for the same."""
-    return lambda path: path.getFileSystem(hadoop_conf)
-
-
 class HadoopDirectory:
     """A directory of any file system that Spark knows."""
 
@@ -69,7 +64,6 @@ class HadoopDirectory:
         return self._uri
 
     def names(self) -> list[str]:
-        """Return the names of what is in it; none where it does not exist."""
         if self._fs.getUri().getScheme() in SHARED_BY_SERVERS:
             with suppress(Exception):  # not every one has that, and none needs it but those with observers
                 self._fs.msync()
@@ -145,15 +139,12 @@ class LocalDirectory:
         return str(self._path)
 
     def names(self) -> list[str]:
-        """Return the names of what is in it; none where it does not exist."""
         return [entry.name for entry in self._path.iterdir()] if self._path.is_dir() else []
 
     def read(self, name: str) -> str:
-        """Return the text of a file. Raises ValueError where it is none."""
         return (self._path / name).read_text(encoding="utf-8")
 
     def create(self, name: str, text: str) -> None:
-        """Write a new file, whole or not at all; raises OSError where it is there already."""
         unfinished = self._path / f".{name}.{os.getpid()}"
         try:
             unfinished.write_text(text, encoding="utf-8")
@@ -164,7 +155,6 @@ class LocalDirectory:
             unfinished.unlink(missing_ok=True)
 
     def delete(self, name: str) -> None:
-        """Remove a file, if it is there."""
         (self._path / name).unlink(missing_ok=True)
 
 

@@ -8,11 +8,11 @@ forgotten when it is started again: it no longer explains how the driver ends.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 
 import structlog
 
+from headgate_spark.engine.beside import tolerated
 from headgate_spark.engine.bounded import put_last, trim
 from headgate_spark.engine.checkpoint import CheckpointInUseError
 from headgate_spark.engine.failures import told
@@ -23,7 +23,7 @@ from headgate_spark.engine.services import Services
 log = structlog.get_logger("headgate")
 
 FENCED = "dev.headgate.spark.FencedException"
-"""In what such a query has failed of."""
+"""In what a query has failed of whose checkpoint another driver has taken over."""
 MOST = 50
 """Queries that are kept of those that have ended, the last ones: one without a name and without a checkpoint location
 has a new id each time."""
@@ -48,8 +48,6 @@ class Endings:
         self._taken_up: dict[str, None] = {}
         """The last queries that this driver has opened: how the driver before it ended is held against the first run
         of each alone."""
-        self.has_any = False
-        """Whether a query has ever ended."""
         self.checkpoint_in_use: str | None = None
         """Why a query was refused its checkpoint; the launcher ends with a code of its own for it."""
         self.too_large: dict[str, BatchTooLarge] = {}
@@ -95,18 +93,15 @@ class Endings:
         with run.lock:
             run.close()
         if self._services.positions is not None:
-            with _whatever_the_file_system_does("where a query has ended could not be read", run), run.lock:
-                run.positions.ended(
-                    run.sources, run.state
-                )  # else it is published when the query starts again
+            with tolerated("where a query has ended could not be read", query=run.name), run.lock:
+                run.publish_last_positions()  # else that is done when the query starts again
             self._services.positions.ended(run.name)
-        with _whatever_the_file_system_does("the failure of a query could not be noted", run), run.lock:
-            query = run.started.query if run.started else None
-            causes = None if query is None else query.causes
-            self._note_too_large(run, run.memory.run_failed(causes, run.records_in_flight))
+        with tolerated("the failure of a query could not be noted", query=run.name), run.lock:
+            found = run.memory.run_failed(run.started.causes, run.records_in_flight)
+            self._note_too_large(run, found)
         run.state.release()
         explanation = None if run.is_cut else explanation_of(run)
-        if explanation is not None and was_fenced(run):
+        if explanation is not None and FENCED in f"{run.started.failure}\n{run.started.causes}":
             self.checkpoint_in_use = explanation
         if explanation is not None:
             self.failed(run.name, explanation)
@@ -121,7 +116,6 @@ class Endings:
 
     def _keep(self, run: QueryRun) -> None:
         with self._lock:
-            self.has_any = True
             put_last(self._runs, run.name, run)
             dropped = trim(self._runs, MOST)
             for name in dropped:
@@ -135,7 +129,6 @@ class Endings:
         if all(run.name != query for run in self._open_runs()):
             too_large = self.too_large.get(query)
             with self._lock:
-                self.has_any = True
                 put_last(self._failed, query, explanation if too_large is None else too_large.message)
                 trim(self._failed, MOST)
         log.error("query failed", explanation=explanation)
@@ -148,9 +141,8 @@ class Endings:
         """
         for run in [*self._open_runs(), *self.runs]:
             with run.lock:
-                checkpoint = run.state.without_jvm()
-                if checkpoint is not None:
-                    found = run.memory.jvm_died(checkpoint, run.records_in_flight, certain=certain)
+                if run.state.leave_jvm():
+                    found = run.memory.batch_failed(run.records_in_flight, certain=certain)
                     self._note_too_large(run, found)
                 elif certain and not run.memory.has_noted_failure:
                     self.unnoted_memory.add(run.name)
@@ -207,18 +199,11 @@ class Endings:
 
 def explanation_of(run: QueryRun) -> str | None:
     """Return what a query has failed of, with source and remedy where they are known; `None`: it has not failed."""
-    query = run.started.query if run.started else None
-    if query is None or (failure := query.failure) is None:
+    if (failure := run.started.failure) is None:
         return None
     thrown = {opened.name: opened.thrown for opened in run.sources if opened.thrown is not None}
-    causes = "\n".join([query.causes or "", *thrown.values()])
+    causes = "\n".join([run.started.causes or "", *thrown.values()])
     return told(run.name, failure, run.sources.descriptors, causes, thrown or run.sources.out_of_reach)
-
-
-def was_fenced(run: QueryRun) -> bool:
-    """Tell whether a query has failed because another driver has taken its checkpoint over."""
-    query = run.started.query if run.started else None
-    return query is not None and FENCED in f"{query.failure}\n{query.causes}"
 
 
 def left_unread(run: QueryRun) -> str | None:
@@ -226,19 +211,10 @@ def left_unread(run: QueryRun) -> str | None:
     if run.planner is None or run.batches.are_to_end or not run.ends_by_itself:
         return None
     left = run.planner.left_by_pause
-    if not left or (run.started is not None and run.started.query.failure is not None):
+    if not left or run.started.failure is not None:
         return None
     sources = ", ".join(
         f"{name} ({'it is not known how many records' if n is None else f'{n:,} records'})"
         for name, n in sorted(left.items())
     )
     return f"query {run.name} left sources unread because they are paused: {sources}; unpause them and run it again"
-
-
-@contextmanager
-def _whatever_the_file_system_does(event: str, run: QueryRun) -> Iterator[None]:
-    """Log what fails: the checkpoint's file system may, and a JVM that is ending answers in many ways."""
-    try:
-        yield
-    except Exception as error:
-        log.debug(event, query=run.name, error=str(error))

@@ -16,6 +16,7 @@ from typing import Any
 
 import structlog
 
+from headgate_spark.engine.beside import tolerated
 from headgate_spark.engine.shim import DriverJvm
 
 log = structlog.get_logger("headgate")
@@ -29,31 +30,6 @@ _OF_FABRIC8 = re.compile(r"Message: (?P<said>.*?)\.? Received status:", re.DOTAL
 """The API server's own sentence in the one that Spark's client makes of it."""
 _NAMED = re.compile(r'\bpods "[^"]*"')
 """Each request has a pod name of its own: told with it, one refusal would be a new series each second."""
-
-
-class ExecutorRefusals:
-    """What was said last, while it counts.
-
-    A quota that is used up, a right that the driver's account has not, an admission policy: nothing comes of such a
-    request, so there is no pod to look at. Spark asks again each second, and tells its log alone; the shim listens to
-    that.
-    """
-
-    def __init__(self, jvm: DriverJvm, clock: Callable[[], float] = time.time) -> None:
-        """Listen from now on, where Spark logs by Log4j; elsewhere nothing is ever known."""
-        self._clock = clock
-        self._java: Any = None
-        try:
-            java = jvm.shim("ExecutorRefusals")
-            java.listen()
-        except Exception as error:  # another logging library, another version of Log4j
-            log.debug("refused executors stay in Spark's log", error=str(error))
-        else:
-            self._java = java
-
-    def current(self) -> str | None:
-        """Return why the last request was refused; `None`: none was lately, as far as is known."""
-        return None if self._java is None else current(str(self._java.last()), self._clock())
 
 
 def current(last: str, now: float) -> str | None:
@@ -128,7 +104,9 @@ class Executors:
         """Compare what there is with what is wanted, and act."""
         pool = self._pool
         if pool is None:
-            self._say_why_not()
+            if self._why_not is not None and self._instances is not None:
+                log.info("executors stay as they are", wanted=self._instances, because=self._why_not)
+                self._why_not = None
             return
         names = pool.names()
         if self._requested is None:
@@ -143,7 +121,10 @@ class Executors:
         surplus = newest(staying, len(staying) - self._requested) if self._requested is not None else []
         if not surplus:
             self._surplus_since = None
-        elif self._may_release():
+            return
+        now = self._clock()
+        self._surplus_since = now if self._surplus_since is None else self._surplus_since
+        if self._between_batches() or now - self._surplus_since >= PATIENCE_SECONDS:
             self._leaving |= frozenset(pool.release(surplus))
 
     def _request(self, pool: ExecutorPool) -> bool:
@@ -157,16 +138,6 @@ class Executors:
         log.info("executors are asked for", wanted=instances, before=self._requested)
         self._requested = instances
         return True
-
-    def _say_why_not(self) -> None:
-        if self._why_not is not None and self._instances is not None:
-            log.info("executors stay as they are", wanted=self._instances, because=self._why_not)
-            self._why_not = None
-
-    def _may_release(self) -> bool:
-        if self._surplus_since is None:
-            self._surplus_since = self._clock()
-        return self._between_batches() or self._clock() - self._surplus_since >= PATIENCE_SECONDS
 
     def _run(self) -> None:
         while True:
@@ -190,8 +161,12 @@ class ExecutorPool:
 
     def __init__(self, jvm: DriverJvm) -> None:
         self._executors = jvm.shim("Executors")
-        self._refusals = ExecutorRefusals(jvm)
         self._context = jvm.context
+        self._refusals: Any = None
+        with tolerated("refused executors stay in Spark's log"):  # written by another library than Log4j
+            refusals = jvm.shim("ExecutorRefusals")
+            refusals.listen()
+            self._refusals = refusals
 
     def names(self) -> list[str]:
         """Return those that have registered and have not left."""
@@ -202,8 +177,13 @@ class ExecutorPool:
         self._executors.request(self._context, total)
 
     def refusal(self) -> str | None:
-        """Return why the cluster has taken no request lately; `None`: it has, as far as is known."""
-        return self._refusals.current()
+        """Return why the cluster has taken no request lately; `None`: it has, as far as is known.
+
+        A quota that is used up, a right that the driver's account has not, an admission policy: nothing comes of such
+        a request, so there is no pod to look at. Spark asks again each second, and tells its log alone; the shim
+        listens to that.
+        """
+        return None if self._refusals is None else current(str(self._refusals.last()), time.time())
 
     def release(self, names: Sequence[str]) -> list[str]:
         """Let these go and do not replace them; returns those that will: one that runs a task may stay."""

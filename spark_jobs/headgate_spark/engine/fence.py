@@ -67,7 +67,6 @@ def epochs_among(names: Collection[str]) -> list[Epoch]:
 
 
 def signs_among(names: Collection[str]) -> list[str]:
-    """Return the signs of drivers among the names of files."""
     return [
         name for name in names if name.startswith("sign.") and Epoch.parse("epoch" + name[4:]) is not None
     ]

@@ -23,7 +23,7 @@ def this_machine() -> str:
         return f"{platform.system()} {socket.gethostname()}" if platform.system() == "Darwin" else ""
 
 
-def begun(pid: int) -> str | None:
+def begin_of(pid: int) -> str | None:
     """Return when a process of this machine began; empty where nobody can tell, `None`: there is no such process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -37,10 +37,8 @@ def begun(pid: int) -> str | None:
 def _is_there(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
     return True
 
 
@@ -55,7 +53,7 @@ def owner(
         pid=pid,
         since=time.time(),
         machine=this_machine(),
-        started=begun(pid) or "",
+        started=begin_of(pid) or "",
         lineage=lineage,
         attempt=attempt,
         lock=lock,
@@ -68,7 +66,7 @@ def is_gone(other: Owner) -> bool:
     here = this_machine()
     if not here or other.machine != here or other.host != socket.gethostname() or other.pid is None:
         return False
-    found = begun(other.pid)
+    found = begin_of(other.pid)
     return found is None or (found != "" and other.started not in ("", found))
 
 

@@ -56,7 +56,7 @@ DENIED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class FenceAnswer:
     """What came of a question. `None` in both: there is no fence."""
 
     held: Optional[str] = None
@@ -66,7 +66,7 @@ class Standing:
     """Why there is none although there is to be one, and the remedy."""
 
 
-UNFENCED = Standing()
+UNFENCED = FenceAnswer()
 
 
 class Fencing:
@@ -88,7 +88,7 @@ class Fencing:
         self._lock = threading.Lock()
         self._act: Act | None = None
         self._told: Owner | None = None
-        self._done: Standing | None = None
+        self._done: FenceAnswer | None = None
         self._until = 0.0
         self._created: str | None = None
         self._failing_since: float | None = None
@@ -98,19 +98,19 @@ class Fencing:
         self.has_waited = False
         """Whether another driver may have written the checkpoint since it was first looked at."""
 
-    def go_on(self) -> Standing:
+    def go_on(self) -> FenceAnswer:
         """Do what can be done now. Raises `CheckpointInUseError`, and what the file system raises: then ask again.
 
         Late and doubled questions do no harm: the steps are taken once.
         """
         if not self._lock.acquire(blocking=False):
-            return Standing(ask_again_seconds=BUSY_SECONDS)
+            return FenceAnswer(ask_again_seconds=BUSY_SECONDS)
         began = self._clock()
         try:
             if self._done is None:
                 self._done = UNFENCED if self._is_over else self._stepped()
             self._failing_since = None
-            return self._done or Standing(ask_again_seconds=max(0.01, self._until - self._clock()))
+            return self._done or FenceAnswer(ask_again_seconds=max(0.01, self._until - self._clock()))
         except AliveError as error:
             raise CheckpointInUseError(
                 f"checkpoint {self._checkpoint} is in use by {error}; stop that one, or choose another checkpoint"
@@ -148,7 +148,7 @@ class Fencing:
         has_failed_long = self._clock() - self._failing_since >= FAILING_SECONDS and self._told is None
         return has_failed_long or DENIED.search(words_of(error)) is not None
 
-    def _without(self, why: str) -> Standing:
+    def _without(self, why: str) -> FenceAnswer:
         log.warning(
             "checkpoint has no fence; see that it has one writer",
             query=self._query,
@@ -156,7 +156,7 @@ class Fencing:
             folder=str(self._side),
             error=why,
         )
-        return Standing(
+        return FenceAnswer(
             problem=f"checkpoint {self._checkpoint} of query {self._query} has no fence: {self._side} cannot be used "
             f"({why}); let the job list, read, write and delete there, or see yourself that it has one writer"
         )
@@ -170,7 +170,7 @@ class Fencing:
         log.warning("checkpoint has a fence that no other driver sees", query=self._query, problem=problem)
         return problem
 
-    def _stepped(self) -> Standing | None:
+    def _stepped(self) -> FenceAnswer | None:
         """Take steps until the next wait; `None`: it has not come to its end."""
         answer: Any = None
         while True:
@@ -181,7 +181,7 @@ class Fencing:
             except StopIteration as taken:
                 epoch: Epoch = taken.value
                 log.info("checkpoint is held", query=self._query, epoch=epoch.name)
-                return Standing(
+                return FenceAnswer(
                     held=f"{self._side}/{epoch.name}",
                     problem=self._left() if self.is_left_in_the_container else None,
                 )

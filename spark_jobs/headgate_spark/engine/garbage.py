@@ -1,9 +1,7 @@
-"""Keeps the garbage collector from looking at what stays in memory again and again, and from looking amid plannings.
+"""Keeps the garbage collector from looking amid plannings, and has it look when a query has ended.
 
-PySpark, the script's imports and the runtime are some hundred thousand objects that live as long as the driver; with
-512 partitions in an alignment group one planning in twenty took twice as long for a full collection of them. With
-most left out, Python looks for circles by itself only after thousands of objects more, and those of a query that has
-ended hold clients of Kafka in the JVM. So it is looked when a query has started, and when one has ended.
+By itself Python then looks for circles only after `NEW_OBJECTS` more, and those of a query that has ended hold
+clients of Kafka in the JVM. The process has some forty thousand objects of its own, so a look takes milliseconds.
 """
 
 from __future__ import annotations
@@ -17,10 +15,11 @@ NEW_OBJECTS = 100_000
 """More than a planning of ten thousand partitions holds at a time. They go when it is over, without a collection; by
 default a hundred of these looked at them meanwhile, for a third of its time. So much garbage in circles may stay."""
 SOON_SECONDS = 2.0
-"""From the start or the end of a query; by then the first batch of one that has started is planned."""
+"""From the end of a query: whoever has asked has the answer by then, and a job that stops many queries has stopped
+more of them."""
 
 _pending = threading.Lock()
-"""Held from the start or the end of a query until what is there has been set aside."""
+"""Held from the end of a query until it is looked."""
 
 
 def look_rarely() -> None:
@@ -28,33 +27,26 @@ def look_rarely() -> None:
     gc.set_threshold(NEW_OBJECTS)
 
 
-def set_aside_soon() -> None:
-    """Do `set_aside` in a moment, once for all queries that start and end until then."""
+def look_soon() -> None:
+    """Collect what is garbage in a moment, once for all queries that end until then."""
     if _pending.acquire(blocking=False):
-        timer = threading.Timer(SOON_SECONDS, _set_aside_pending)
+        timer = threading.Timer(SOON_SECONDS, _look)
         timer.name, timer.daemon = "headgate-garbage", True
         timer.start()
 
 
-def then_set_aside(verb: Callable[..., Optional[str]]) -> Callable[..., Optional[str]]:
-    """Return what does the same as `verb`, and `set_aside` in a moment, even where `verb` raises."""
+def then_look(verb: Callable[..., Optional[str]]) -> Callable[..., Optional[str]]:
+    """Return what does the same as `verb`, and `look_soon` afterwards, even where `verb` raises."""
 
     def done(*fields: str | None) -> str | None:
         try:
             return verb(*fields)
         finally:
-            set_aside_soon()
+            look_soon()
 
     return done
 
 
-def set_aside() -> None:
-    """Collect what is garbage, and have collections leave out whatever remains."""
-    gc.unfreeze()  # what was set aside before may be garbage by now
-    gc.collect()
-    gc.freeze()
-
-
-def _set_aside_pending() -> None:
+def _look() -> None:
     _pending.release()
-    set_aside()
+    gc.collect()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -27,6 +28,7 @@ from headgate_spark.engine.fencing import UNFENCED
 from headgate_spark.engine.openings import Openings
 from headgate_spark.engine.protocol import Asking
 from headgate_spark.engine.queries import begun, called, in_words
+from headgate_spark.engine.records import follow
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.engine.run_table import RunTable
 from headgate_spark.engine.services import Services
@@ -44,7 +46,7 @@ class Governor:
         """`follows_oom_kill`: all of the driver before this one was killed for want of memory."""
         self._services = services
         self._openings: Openings[QueryRun | None] = Openings()
-        self.documents = Delivery(services.alignment.follow, services.recall)
+        self.documents = Delivery(partial(follow, services.groups), services.recall)
         self.table = RunTable(self.documents, Strangers(services.clock))
         self.endings = Endings(services, lambda: self.table.runs, follows_oom_kill=follows_oom_kill)
         self.failures = 0
@@ -81,14 +83,13 @@ class Governor:
         return forbearance.words
 
     def progressed(self, run_id: str, progress: str) -> None:
-        """A batch of a query has ended."""
         self.table.query(run_id).last_progress = progress
 
     def ended(self, run_id: str, failure: str | None) -> None:
         """A query has ended, and some of its sources may never have been opened, or not be closed."""
         run, name = self.table.run(run_id), self.table.name_of(run_id)
         self.table.forget(run_id)
-        if run is not None and run.started is not None:
+        if run is not None:
             self._over(run, failure)
         elif name is not None and failure is not None and not self.endings.has_kept(run_id):
             self.endings.failed(name, told(name, in_words(json.loads(failure)["failure"]), {}))
@@ -228,13 +229,7 @@ class Governor:
 
     @property
     def runs(self) -> list[QueryRun]:
-        """The runs that are open."""
         return self.table.runs
-
-    @property
-    def has_seen_a_query(self) -> bool:
-        """True once the job has started a query, even one that failed before it could read anything."""
-        return bool(self.table.has_had_any or self.runs or self.endings.has_any)
 
     @property
     def publish_failures(self) -> Mapping[tuple[str, str], int]:
@@ -244,8 +239,7 @@ class Governor:
     # -------------------------------------------------------------------------------------------------
 
     def _over(self, run: QueryRun, failure: str | None) -> None:
-        if run.started is not None:
-            run.started.query.ended(failure)
+        run.started.ended(failure)
         if self.table.remove(run):
             self.endings.over(run)
 

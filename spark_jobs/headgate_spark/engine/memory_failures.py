@@ -59,7 +59,6 @@ class BatchTooLarge:
 
     @property
     def message(self) -> str:
-        """What happened, and what helps."""
         records = self.failure.records
         size = "" if records is None else f" ({records:,} records)"
         return (

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 
+import structlog
+
+from headgate_contract.held import HeldBy
 from headgate_spark.engine.beginnings import Beginnings
 from headgate_spark.engine.checkpoint_state import CheckpointState
 from headgate_spark.engine.open_source import OpenSource
@@ -14,7 +17,9 @@ from headgate_spark.engine.retention import Retention
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.sources import Descriptor, names_of
 from headgate_spark.engine.topics import Topics
-from headgate_spark.planner.model import Position, Source
+from headgate_spark.planner.model import Answer, Fail, GoLive, Hold, Position, Source, TakeUpTo, Wait
+
+log = structlog.get_logger("headgate")
 
 
 class OpenSources:
@@ -43,20 +48,16 @@ class OpenSources:
         return iter(self.by_handle.values())
 
     def __getitem__(self, handle: int) -> OpenSource:
-        """Return the stream with this handle."""
         return self.by_handle[handle]
 
     @property
     def descriptors(self) -> dict[str, Descriptor]:
-        """What Spark has opened, by name."""
         return {opened.name: opened.descriptor for opened in self}
 
     def handle(self, name: str) -> int:
-        """Return the handle of a source."""
         return next(opened.descriptor.handle for opened in self if opened.name == name)
 
     def named(self, handles: Collection[int]) -> set[str]:
-        """Return the names of the sources with these handles."""
         return {opened.name for handle, opened in self.by_handle.items() if handle in handles}
 
     # Opening and closing -----------------------------------------------------------------------------
@@ -101,7 +102,6 @@ class OpenSources:
         )
 
     def close(self) -> None:
-        """Give back the clients of all."""
         self.records.close()
         for opened in self:
             _disconnect(opened)
@@ -156,13 +156,38 @@ class OpenSources:
 
     # What is known of all of them --------------------------------------------------------------------
 
+    def checked(self, opened: OpenSource, answer: Answer, query: str, *, ends_by_itself: bool) -> Answer:
+        """Return the planner's answer for a source; where its log is not the one that was read, what Spark would do.
+
+        `ends_by_itself`: the run of the query is over when it has read what there is.
+        """
+        if isinstance(answer, (Hold, Wait)) and answer.reason.is_deliberate:
+            return answer
+        moves = isinstance(answer, (TakeUpTo, GoLive)) or answer == Hold(HeldBy.NOTHING_PENDING)
+        problem = opened.problem(self._services.clock(), moves=moves, at_once=ends_by_itself)
+        if problem is None:
+            return answer
+        told = f"query {query}: {problem}"
+        if opened.descriptor.fails_on_data_loss:
+            return Fail(told)
+        log.warning("records were lost; the job goes on without them", problem=told)
+        # A member only goes back, and finds its end anew: this one was found by what may be the old event times.
+        is_aligned = self.records.part.is_member(opened.name)
+        planned = answer if isinstance(answer, TakeUpTo) and not is_aligned else None
+        end = opened.end_in_new_log(planned) if moves else None
+        self.records.forget(opened.name)
+        opened.accept_log()
+        self.keep_topics()
+        return answer if end is None else end
+
     @property
     def out_of_reach(self) -> Mapping[str, str]:
         """The sources that cannot be asked what they have: why, and what to do."""
         return {opened.name: opened.out_of_reach for opened in self if opened.out_of_reach is not None}
 
-    def retention_margins(self, now: float) -> Mapping[str, float]:
+    def retention_margins(self) -> Mapping[str, float]:
         """Return by source what it has left before retention removes what it has not read, where that is known."""
+        now = self._services.clock()
         margins = {opened.name: opened.retention_margin(now) for opened in self}
         return {name: margin for name, margin in margins.items() if margin is not None}
 

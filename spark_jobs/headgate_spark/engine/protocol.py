@@ -64,11 +64,9 @@ class AskedTrigger:
         return self.number is not None and asking.trigger < self.number
 
     def begin(self, asking: Asking) -> None:
-        """A question of a new trigger has come."""
         self.number, self._questions = asking.trigger, {}
 
     def note(self, handle: int, asking: Asking) -> None:
-        """A question about a stream has come."""
         self._questions[handle] = max(asking.question, self._questions.get(handle, 0))
 
     def passed(self, handle: int, asking: Asking) -> Set[int]:
@@ -111,7 +109,6 @@ def refuse(message: str) -> str:
 
 
 def fail(message: str) -> str:
-    """Return the answer with which the query fails."""
     return f"fail:{message}"
 
 

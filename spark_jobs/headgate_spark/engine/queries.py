@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from headgate_spark.engine.settings import OfJob
@@ -19,45 +20,22 @@ _KINDS = {
 """The triggers whose batches are planned, by the argument of `trigger`."""
 
 
-class ShimQuery:
-    """What is known of a run of a query. What is told of it comes on any thread."""
-
-    def __init__(self, run_id: str, stop: Callable[[str], None]) -> None:
-        """`stop` stops a run as the job itself would."""
-        self._run_id = run_id
-        self._stop = stop
-        self.last_progress: str | None = None
-        """What was told of the last batch that has ended, as JSON."""
-        self.failure: str | None = None
-        """What it has failed of; `None`: it has not."""
-        self.causes: str | None = None
-        """The causes of its failure, by class and message and without its plan; `None`: it has not failed."""
-
-    def ended(self, failure: str | None) -> None:
-        """It has ended; `failure` is a JSON object: what it has failed of; `None`: it has not failed."""
-        if failure is not None and self.failure is None:
-            members = json.loads(failure)
-            self.failure, self.causes = in_words(members["failure"]), members["causes"]
-
-    def stop(self) -> None:
-        """Stop the query, whatever it is doing."""
-        self._stop(self._run_id)
-
-
-@dataclass(frozen=True)
+@dataclass
 class Started:
-    """What is known of a query when it begins."""
+    """A query that has begun; as it is here, one of which nothing is known. It is told of on any thread."""
 
-    trigger: Trigger
-    governed: bool
+    trigger: Trigger = field(default_factory=Trigger)
+    governed: bool = False
     """False for triggers whose batches are not planned (continuous, real-time)."""
-    query: ShimQuery
-    watermark_delay: float | None
+    name: str = ""
+    """As a run of it is called: its name, or else its id."""
+    stop: Callable[[], None] = lambda: None
+    """Stops it as the job itself would, whatever it is doing."""
+    watermark_delay: float | None = None
+    """The smallest of the watermarks in its plan, in seconds; `None`: there are none."""
     watermarks_below_union: int = 0
     watermarks: int = 0
     """In its plan."""
-    name: str = ""
-    """As a run of it is called: its name, or else its id."""
     settings: OfJob = field(default_factory=OfJob)
     """What the job says of it."""
     occurrences: tuple[int, ...] = ()
@@ -67,26 +45,36 @@ class Started:
     """User and session of Spark Connect that it was started in."""
     resumed: bool = False
     """Whether a planner's process before this one knew it."""
+    last_progress: str | None = None
+    """What was told of the last batch that has ended, as JSON."""
+    failure: str | None = None
+    """What it has failed of; `None`: it has not."""
+    causes: str | None = None
+    """The causes of its failure, by class and message and without its plan; `None`: it has not failed."""
+
+    def ended(self, failure: str | None) -> None:
+        """It has ended; `failure` is a JSON object: what it has failed of; `None`: it has not failed."""
+        if failure is not None and self.failure is None:
+            members = json.loads(failure)
+            self.failure, self.causes = in_words(members["failure"]), members["causes"]
 
 
 def begun(members: Mapping[str, Any], stop: Callable[[str], None]) -> Started:
     """Return what the shim tells of a query that begins (`RunningQuery.describe` in Java)."""
     kind = _KINDS.get(members["trigger"])
-    millis = members.get("intervalMillis")
-    seconds = 0.0 if millis is None else float(millis) / 1000
     plan = members["plan"]
     return Started(
-        Trigger() if kind is None else Trigger(kind, seconds),
-        kind is not None,
-        ShimQuery(members["runId"], stop),
-        smallest_delay(plan),
-        watermarks_below_union(plan),
-        watermarks(plan),
-        called(members),
-        OfJob(members.get("options") or {}, members.get("properties") or {}),
-        tuple(members.get("sources") or ()),
-        (members["user"], members["session"]) if members.get("user") else None,
-        bool(members.get("resumed")),
+        Trigger() if kind is None else Trigger(kind, (members.get("intervalMillis") or 0) / 1000),
+        governed=kind is not None,
+        name=called(members),
+        stop=partial(stop, members["runId"]),
+        watermark_delay=smallest_delay(plan),
+        watermarks_below_union=watermarks_below_union(plan),
+        watermarks=watermarks(plan),
+        settings=OfJob(members.get("options") or {}, members.get("properties") or {}),
+        occurrences=tuple(members.get("sources") or ()),
+        owner=(members["user"], members["session"]) if members.get("user") else None,
+        resumed=bool(members.get("resumed")),
     )
 
 

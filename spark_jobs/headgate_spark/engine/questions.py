@@ -110,7 +110,6 @@ class Questions:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
         return int(self._listening.getsockname()[1])
 
     def start(self) -> None:
@@ -118,7 +117,6 @@ class Questions:
         threading.Thread(target=self._accept, name="headgate-questions", daemon=True).start()
 
     def close(self) -> None:
-        """Answer nothing more."""
         with self._lock:
             self._is_closed = True
             left, self._open = self._open, set()

@@ -7,7 +7,7 @@ stream ends. Who looks them up is decided here, from what Spark has opened. The 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import structlog
 
@@ -45,12 +45,10 @@ class RunRecords:
         self._is_closed = False
 
     def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
-        """Take the decoders that the query names for its sources."""
         for each in self._every:
             each.decode_by(decoders)
 
     def opened(self, source: str, descriptor: Descriptor) -> None:
-        """A stream was opened."""
         if descriptor.format == "kafka" and descriptor.offset_format is not None:
             for each in self._every:
                 each.open(source, descriptor.options)
@@ -103,23 +101,11 @@ class RunRecords:
                 each.close()
 
 
-class DriverAlignment:
-    """The alignment groups of a driver."""
-
-    def __init__(self, event_times: Callable[[], EventTimes] = EventTimes) -> None:
-        """`event_times` makes what tells the event times of one run."""
-        self._event_times = event_times
-        self._groups = Groups()
-
-    def of_run(self, query: str, unread: UnreadTimes, snapshots: SnapshotEnds) -> RunRecords:
-        """Return what a new run of a query needs."""
-        return RunRecords(query, self._groups, self._event_times(), unread, snapshots)
-
-    def follow(self, document: ControlDocument) -> None:
-        """Take from the document which queries belong to a group."""
-        listed: dict[str, dict[str, float]] = {}
-        for name, query in document.queries.items():
-            for alignment in (source.alignment for source in query.sources.values()):
-                if alignment is not None:
-                    listed.setdefault(alignment.group, {})[name] = idle_after(alignment)
-        self._groups.expect(listed)
+def follow(groups: Groups, document: ControlDocument) -> None:
+    """Have alignment groups take from the document which queries belong to them."""
+    listed: dict[str, dict[str, float]] = {}
+    for name, query in document.queries.items():
+        for alignment in (source.alignment for source in query.sources.values()):
+            if alignment is not None:
+                listed.setdefault(alignment.group, {})[name] = idle_after(alignment)
+    groups.expect(listed)

@@ -31,7 +31,13 @@ def refusal(
                 f"{formats[history]}); let it come after a source that ends, or drop `after`"
             )
     if afters and watermarks_below_union > 1:
-        return _watermarks_refusal(query, sorted(afters))
+        # A source that waits behind a history has not moved its own watermark yet. Below a union Spark takes the
+        # smallest, so the held branch would keep all state of the history until the switch.
+        return (
+            f"query {query}: {', '.join(sorted(afters))} waits behind a history (`after`), but each branch of the "
+            "union has a watermark of its own, so nothing would leave the state until the switch; call withWatermark "
+            "once, after the union"
+        )
     return None
 
 
@@ -95,16 +101,3 @@ def unplanned(query: str, argument: str) -> str:
 def _afters(control: QueryControl | None) -> dict[str, str]:
     """Return the sources that wait, each with its history."""
     return {} if control is None else {name: s.after for name, s in control.sources.items() if s.after}
-
-
-def _watermarks_refusal(query: str, waiting: list[str]) -> str:
-    """Say why the union needs its watermark above it.
-
-    A source that waits behind a history has not moved its own watermark yet. Below a union Spark takes the smallest,
-    so the held branch would keep all state of the history until the switch.
-    """
-    return (
-        f"query {query}: {', '.join(waiting)} waits behind a history (`after`), but each branch of the union has a "
-        "watermark of its own, so nothing would leave the state until the switch; call withWatermark once, after the "
-        "union"
-    )

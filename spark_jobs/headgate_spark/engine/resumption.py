@@ -34,7 +34,6 @@ class Ends:
     """Of sources that go by name; `None`: they go by place."""
 
     def __bool__(self) -> bool:
-        """Return whether anything is known."""
         return bool(self.in_order) or self.by_name is not None
 
     def tells_of(self, line: int) -> bool:

@@ -10,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 
-import structlog
-
 from headgate_spark.engine.aside import aside
+from headgate_spark.engine.beside import tolerated
 from headgate_spark.planner.model import Position
-
-log = structlog.get_logger("headgate")
 
 EVERY_SECONDS = 60.0
 """Between two questions at least. Brokers look for what is to be removed every five minutes, unless set up otherwise
@@ -73,9 +70,5 @@ class Retention:
         if self._answer is None or not self._answer.done():
             return
         answer, self._answer = self._answer, None
-        try:
+        with tolerated("where logs begin is not known", source=self._source):
             self._bounds, self._known_at = answer.result(), now
-        except (
-            Exception
-        ) as error:  # a client fails in many ways; the source itself tells of those that matter
-            log.debug("where logs begin is not known", source=self._source, error=str(error))

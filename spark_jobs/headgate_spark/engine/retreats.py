@@ -45,7 +45,6 @@ class Retreat:
         return bool(self.splits) and (at_once or now - self._since >= PATIENCE_SECONDS)
 
     def message(self, source: str) -> str:
-        """Return what has happened, and what to do about it."""
         told = ", ".join(
             f"{split} ends at offset {end} and was read up to {self.position[split]}"
             for split, end in sorted(self.splits.items())

@@ -21,17 +21,15 @@ from headgate_spark.engine.checkpoint_state import CheckpointState
 from headgate_spark.engine.decoders import named
 from headgate_spark.engine.open_source import OpenSource
 from headgate_spark.engine.open_sources import OpenSources
-from headgate_spark.engine.positions import RunPositions
 from headgate_spark.engine.protocol import AskedTrigger, Asking
 from headgate_spark.engine.queries import Started
+from headgate_spark.engine.records import RunRecords
 from headgate_spark.engine.refusals import refusal, unknown_ends, unknown_histories
-from headgate_spark.engine.replies import Replies
 from headgate_spark.engine.run_memory import RunMemory
 from headgate_spark.engine.services import Services
-from headgate_spark.engine.settings import OfJob, Settings
+from headgate_spark.engine.settings import Settings
 from headgate_spark.engine.sources import Descriptor
-from headgate_spark.planner.lease import Lease
-from headgate_spark.planner.model import Answer, QuerySnapshot, Survey, Trigger, TriggerKind
+from headgate_spark.planner.model import Answer, Fail, GoLive, Hold, QuerySnapshot, Survey, TriggerKind, Wait
 from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.state import QueryState
 
@@ -41,6 +39,7 @@ BUDGET_SECONDS = 1.0
 """How long one planning waits for the ids of topics and the beginnings of partitions, of all its sources together.
 With what it waits for event times (`kafka.event_times`) that is less than two thirds of what a call may take."""
 ON_FAILURE = PROPERTY + "onFailure"
+"""With `continue` it is to run as it would without Headgate where nobody knows what governs it."""
 STOP_WAIT_SECONDS = 1.0
 """Between two questions of a run that waits to be stopped; the stop itself interrupts it."""
 
@@ -54,9 +53,9 @@ class QueryRun:
         name: str,
         state: CheckpointState,
         services: Services,
-        started: Started | None = None,
+        started: Started,
     ) -> None:
-        """`started` is what is known of the query since it began; `None`: nothing, and so it is not governed."""
+        """`started` is what is known of the query since it began."""
         self.run_id = run_id
         self.name = name
         self.state = state
@@ -65,14 +64,13 @@ class QueryRun:
         """Unix seconds."""
         self.lock = threading.RLock()
         self.settings = Settings(name)
-        self.records = services.alignment.of_run(name, services.unread(), services.snapshots())
-        self.sources = OpenSources(
-            services, state, self.records, self._topics_came, started.occurrences if started else ()
+        self.records = RunRecords(
+            name, services.groups, services.event_times(), services.unread(), services.snapshots()
         )
+        self.sources = OpenSources(services, state, self.records, self._topics_came, started.occurrences)
         self.memory = RunMemory(name, state)
-        self.batches = Batches(name, services, self.memory)
+        self.batches = Batches(services, started, self.sources, self.settings, self.memory)
         self.at_boundary = self.batches.at_boundary
-        self.positions = RunPositions(name, self.settings, services.positions)
         self.planner: QueryPlanner | None = None
         """Made at the first planning, and anew when a stream has come that it does not know."""
         self.control_is_unread = False
@@ -83,19 +81,13 @@ class QueryRun:
         """It would have ended by itself, and is stopped before: it fails, or the job would take it for complete."""
         self._services = services
         self._clock = services.clock
-        self._replies = Replies(name, self.sources, self.settings, self.batches, services.clock)
         self._trigger = AskedTrigger()
         self._has_ended = False
 
     @property
     def governed(self) -> bool:
         """False while the trigger is not known, and for triggers whose batches are not planned."""
-        return self.started is not None and self.started.governed
-
-    @property
-    def _runs_without_control(self) -> bool:
-        """Whether it is to run as it would without Headgate where nobody knows what governs it."""
-        return self.started is not None and self.started.settings.properties.get(ON_FAILURE) == "continue"
+        return self.started.governed
 
     @property
     def prepares_for_real_time(self) -> bool:
@@ -106,7 +98,7 @@ class QueryRun:
     @property
     def ends_by_itself(self) -> bool:
         """Whether its trigger lets it end when it has read what there is; no while that is not known."""
-        return self.started is not None and self.started.trigger.kind is not TriggerKind.PROCESSING_TIME
+        return self.started.trigger.kind is not TriggerKind.PROCESSING_TIME
 
     # What Spark asks -------------------------------------------------------------------------------
 
@@ -123,7 +115,7 @@ class QueryRun:
         names = self.sources.names_with(descriptor)
         every = [descriptor, *self.sources.descriptors.values()]
         told = {names[each.handle]: each.settings for each in every}
-        of_job = OfJob() if self.started is None else self.started.settings
+        of_job = self.started.settings
         job = of_job.read(self.name, told)
         self.records.decode_by(named(self.name, job, of_job.properties))
         self.settings.job_says(job)
@@ -140,7 +132,8 @@ class QueryRun:
         if (refused := self._refusal()) is not None:
             return protocol.fail(refused)
         planner, problem = self._planner(), self.state.histories_problem
-        planner.holds_for_control(self.control_is_unread and not self._runs_without_control)
+        goes_on = self.started.settings.properties.get(ON_FAILURE) == "continue"
+        planner.holds_for_control(self.control_is_unread and not goes_on)
         if (refused := unknown_histories(self.name, self.settings.control, problem)) is not None:
             return protocol.fail(refused)
         if asking.trigger == self._trigger.number:
@@ -154,7 +147,7 @@ class QueryRun:
         if opened.topics is not None and self.settings.control is not None:
             opened.topics.prepare()
         opened.starts_at(start)
-        self.positions.committed(opened, start)
+        self._publish(opened, start)
         answer = planner.admit(opened.name, opened.start, self._clock())
         if isinstance(answer, Survey):
             return protocol.survey(self.sources.handle(name) for name in answer.sources)
@@ -211,13 +204,16 @@ class QueryRun:
         self._has_ended = True
         self.sources.close()
 
+    def publish_last_positions(self) -> None:
+        """Publish where the last batch has ended: no source is asked any more. Raises what the file system raises."""
+        if any(self.settings.of_source(opened.name).publish_group is not None for opened in self.sources):
+            left = self.state.left()
+            for opened, offset in () if left.repeats else self.sources.ends(left):
+                self._publish(opened, offset)
+
     def snapshot(self) -> QuerySnapshot | None:
         """Return what the planner knows, or `None` before the first trigger."""
         return None if self.planner is None else self.planner.snapshot(self._clock())
-
-    def retention_margins(self) -> Mapping[str, float]:
-        """Return by source what it has left before retention removes what it has not read, where that is known."""
-        return self.sources.retention_margins(self._clock())
 
     @property
     def records_in_flight(self) -> int | None:
@@ -237,7 +233,7 @@ class QueryRun:
             planner = QueryPlanner(
                 QueryState(
                     self.name,
-                    self.started.trigger if self.started else Trigger(),
+                    self.started.trigger,
                     [opened.source for opened in self.sources],
                     now=self._clock(),
                     hybrid=self.state.histories(self.settings.control),
@@ -261,8 +257,7 @@ class QueryRun:
         """Return why the query cannot do what is asked of it, with the remedy."""
         control, resumption = self.settings.control, self.state.resumption
         formats = {opened.name: opened.descriptor.format for opened in self.sources}
-        watermarks = 0 if self.started is None else self.started.watermarks_below_union
-        refused = refusal(self.name, control, formats, watermarks)
+        refused = refusal(self.name, control, formats, self.started.watermarks_below_union)
         is_unknown = resumption.batch is not None and not resumption.ends
         if refused is None and is_unknown and self.ends_by_itself:
             refused = unknown_ends(self.name, control, formats.keys())
@@ -281,23 +276,45 @@ class QueryRun:
         if self._services.wall_clock is not None:
             planner.tell_time(self._services.wall_clock() - self._clock())
         planner.trigger_begins(passed, self._clock())
-        self.batches.trigger_begins(planner, self.started, self.sources, self.settings)
+        self.batches.trigger_begins(planner)
         event_time = self.batches.event_time
         if event_time is None:
             planner.read_to(None)
         else:
             planner.read_to(event_time.reached, of_several=not event_time.has_single_watermark)
 
+    def _publish(self, opened: OpenSource, offset: str | None) -> None:
+        """A source has committed up to `offset`, its own JSON (`None`: it has none): publish that if it is to be."""
+        positions, group = self._services.positions, self.settings.of_source(opened.name).publish_group
+        described = opened.descriptor
+        if positions is not None and group is not None and offset is not None and described.format == "kafka":
+            positions.committed(
+                query=self.name, source=opened.name, group=group, options=described.options, offset=offset
+            )
+
     def _reply(self, planner: QueryPlanner, opened: OpenSource, answer: Answer) -> str:
         if (memory := planner.to_remember) is not None:  # the answer may rely on it
             self.state.keep_histories(memory)
             planner.remembered(memory)
-
-        def lease(now: float) -> Lease | None:
-            leased = planner.lease(now)
-            return None if leased is None else self._services.looks.spaced(self.run_id, leased, now)
-
-        return self._replies.to(opened, answer, lease, ends_by_itself=self.ends_by_itself)
+        answer = self.sources.checked(opened, answer, self.name, ends_by_itself=self.ends_by_itself)
+        if isinstance(answer, Hold):
+            now = self._clock()
+            leased = None if self.batches.are_watched else planner.lease(now)
+            if leased is None:
+                return protocol.HOLD
+            leased = self._services.looks.spaced(self.run_id, leased, now)
+            return protocol.lease(leased, map(self.sources.handle, leased.watched))
+        if isinstance(answer, Wait):
+            self.batches.waits.begin(self._clock())
+            return protocol.wait(answer.seconds)
+        if isinstance(answer, Fail):
+            return protocol.fail(answer.message)
+        if isinstance(answer, GoLive):
+            self.batches.planned()
+            return protocol.real_time(answer.seconds)
+        reply = opened.reply(answer, is_listed=self.settings.control is not None)
+        self.batches.planned()
+        return reply
 
     def _waits_to_be_stopped(self, asking: Asking) -> str:
         """Return the reply by which a run waits inside its trigger until the stop interrupts it.

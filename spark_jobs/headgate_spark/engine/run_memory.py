@@ -10,7 +10,6 @@ import time
 
 import structlog
 
-from headgate_spark.engine.checkpoint import Checkpoint
 from headgate_spark.engine.checkpoint_state import CheckpointState
 from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
 from headgate_spark.engine.sources import Descriptor
@@ -73,24 +72,13 @@ class RunMemory:
     def run_failed(self, causes: str | None, records: int | None) -> BatchTooLarge | None:
         """The run has failed of `causes`, with a batch of so many records; `None`: not for want of memory."""
         wants = False if causes is None else wants_memory(causes)
-        return None if wants is False else self._batch_failed(records, certain=wants is True)
+        return None if wants is False else self.batch_failed(records, certain=wants is True)
 
-    def jvm_died(self, checkpoint: Checkpoint, records: int | None, *, certain: bool) -> BatchTooLarge | None:
-        """The JVM has died for want of memory, or, where that is not `certain`, was killed; `None`: in no batch.
+    def batch_failed(self, records: int | None, *, certain: bool) -> BatchTooLarge | None:
+        """The batch that runs has failed for want of memory, or, where that is not `certain`, the JVM was killed.
 
-        `checkpoint` is this run's own, in a form that works without the JVM.
+        `None`: there is none, or that is noted already.
         """
-        self._state.go_on_by(checkpoint)
-        return self._batch_failed(records, certain=certain)
-
-    def last_run_was_killed(self) -> BatchTooLarge | None:
-        """The last run was killed for want of memory, and left nobody to note it; `None`: in no batch."""
-        left = self._state.resumption
-        if not left.repeats or left.batch is None:
-            return None
-        return self._note(left.batch, None, certain=True)
-
-    def _batch_failed(self, records: int | None, *, certain: bool) -> BatchTooLarge | None:
         if self.has_noted_failure:
             return None
         left = self._state.left()
@@ -98,6 +86,13 @@ class RunMemory:
             return None
         self.has_noted_failure = True
         return self._note(left.batch, records, certain=certain)
+
+    def last_run_was_killed(self) -> BatchTooLarge | None:
+        """The last run was killed for want of memory, and left nobody to note it; `None`: in no batch."""
+        left = self._state.resumption
+        if not left.repeats or left.batch is None:
+            return None
+        return self._note(left.batch, None, certain=True)
 
     def _note(self, batch: int, records: int | None, *, certain: bool) -> BatchTooLarge | None:
         memory = self._state.memory.failed(batch, records, self.settings, certain=certain)

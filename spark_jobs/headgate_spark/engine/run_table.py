@@ -13,7 +13,7 @@ import structlog
 from headgate_contract import ControlDocument, QueryControl
 from headgate_spark.engine.bounded import News
 from headgate_spark.engine.delivery import Delivery
-from headgate_spark.engine.queries import ShimQuery, Started
+from headgate_spark.engine.queries import Started
 from headgate_spark.engine.refusals import unplanned
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.engine.strangers import Strangers
@@ -39,7 +39,7 @@ class RunTable:
         """Queries of which Spark plans no batches, and the argument of `trigger` that makes it so."""
         self._news_of_unplanned: News[str] = News()
         self.has_had_any = False
-        """Whether the job has ever started a query."""
+        """Whether the job has ever started a query, even one that failed before it could read anything."""
         self.is_stopping = False
         """Whether nothing more is planned for any run."""
 
@@ -64,17 +64,16 @@ class RunTable:
                 self._started[run_id] = started
         self.strangers.begins(started.name, started.settings.properties)
 
-    def started(self, run_id: str) -> Started | None:
-        """Return what is known of a query that has begun and has no run yet."""
+    def started(self, run_id: str) -> Started:
+        """Return a query that has begun and has no run yet; nothing is known of one that has not begun."""
         with self._lock:
-            return self._started.get(run_id)
+            return self._started.get(run_id, Started())
 
-    def query(self, run_id: str) -> ShimQuery:
+    def query(self, run_id: str) -> Started:
         """Return a query that has begun. Raises KeyError where none has."""
         with self._lock:
             run = self._runs.get(run_id)
-            started = self._started[run_id] if run is None or run.started is None else run.started
-            return started.query
+            return self._started[run_id] if run is None else run.started
 
     def name_of(self, run_id: str) -> str | None:
         """Return the name of a query that has started and has not ended."""
@@ -152,13 +151,11 @@ class RunTable:
 
     @property
     def runs(self) -> list[QueryRun]:
-        """The runs that are open."""
         with self._lock:
             return list(self._runs.values())
 
     @property
     def is_between_batches(self) -> bool:
-        """True while no query has a batch running."""
         return not any(run.batches.in_flight for run in self.runs)
 
     def run(self, run_id: str) -> QueryRun | None:
@@ -187,7 +184,6 @@ class RunTable:
                 self._by_handle[handle] = run
 
     def of(self, handle: int) -> QueryRun | None:
-        """Return the run of an open stream."""
         return self._by_handle.get(handle)
 
     def open_run_of(self, handle: int) -> QueryRun:

@@ -8,17 +8,18 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Optional, Protocol
+from typing import Protocol
 
 from headgate_contract.newer import dataclass
 from headgate_spark.engine.beginnings import Find
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
 from headgate_spark.engine.fencing import Fencing
 from headgate_spark.engine.forbearance import Forbearance
-from headgate_spark.engine.records import DriverAlignment
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.task_memory import MemoryGauge
 from headgate_spark.engine.topics import OpenTopicIds
+from headgate_spark.planner.alignment import Groups
+from headgate_spark.planner.event_times import EventTimes
 from headgate_spark.planner.lease import Lease
 from headgate_spark.planner.snapshots import SnapshotEnds
 from headgate_spark.planner.unread import UnreadTimes
@@ -44,17 +45,6 @@ class Looks:
                 return lease
             self._until[run_id] = now + lease.seconds
             return replace(lease, look_seconds=max(lease.look_seconds, len(self._until) * APART_SECONDS))
-
-
-AcquireLock = Callable[[str], Optional[CheckpointLock]]
-"""Takes a checkpoint, by its location, for one run; `None`: nothing can be locked. Raises `CheckpointInUseError`."""
-OpenCheckpoint = Callable[[Descriptor], Checkpoint]
-"""Opens the checkpoint of the query that has opened a stream, by the settings of its session."""
-OpenFence = Callable[[Descriptor, Checkpoint, bool], Optional[Fencing]]
-"""Returns the fence on the checkpoint of the query that has opened a stream; the last says whether its run has the
-lock on it. `None`: it is to have none. Raises `SettingsError`."""
-FileBytes = Callable[[int], Optional[int]]
-"""Returns the size of the files in the last batch of a source, by its handle; `None`: they are none, or not known."""
 
 
 class Measures(Protocol):
@@ -90,10 +80,14 @@ class Positions(Protocol):
 class Services:
     """What all queries of one driver share. What is left out is not there, and the queries run without it."""
 
-    acquire_lock: AcquireLock
-    open_checkpoint: OpenCheckpoint
+    acquire_lock: Callable[[str], CheckpointLock | None]
+    """Takes a checkpoint by its location, for a run; `None`: nothing can be locked. Raises `CheckpointInUseError`."""
+    open_checkpoint: Callable[[Descriptor], Checkpoint]
+    """Opens the checkpoint of the query that has opened a stream, by the settings of its session."""
     observer: Measures
-    open_fence: OpenFence = lambda _described, _checkpoint, _is_locked: None
+    open_fence: Callable[[Descriptor, Checkpoint, bool], Fencing | None] = lambda *_: None
+    """Returns the fence on a checkpoint, of the query that has opened a stream; the last says whether its run has the
+    lock on it. `None`: it is to have none. Raises `SettingsError`."""
     gauge: Callable[[], MemoryGauge | None] = lambda: None
     """Returns what tells the memory of batches; `None`: Spark cannot tell it (yet)."""
     give_up: Callable[[], None] = lambda: None
@@ -107,11 +101,14 @@ class Services:
     positions: Positions | None = None
     find_beginnings: Find | None = None
     open_topic_ids: OpenTopicIds | None = None
-    file_bytes: FileBytes | None = None
+    file_bytes: Callable[[int], int | None] | None = None
+    """Returns the size of the files in the last batch of a source, by its handle; `None`: it is none, or unknown."""
     forbearance: Forbearance = Forbearance()
     """With sources that do not answer, where the job says nothing of it."""
     looks: Looks = field(default_factory=Looks)
-    alignment: DriverAlignment = field(default_factory=DriverAlignment)
+    groups: Groups = field(default_factory=Groups)
+    event_times: Callable[[], EventTimes] = EventTimes
+    """Makes what tells the event times of one run."""
     unread: Callable[[], UnreadTimes] = UnreadTimes
     """Makes what looks at the unread records of the sources of one run."""
     snapshots: Callable[[], SnapshotEnds] = SnapshotEnds

@@ -72,7 +72,7 @@ class Settings:
     """What holds of one query: what a document says, put before what the job says."""
 
     def __init__(self, query: str) -> None:
-        self._query = query
+        self.query = query
         self._told: tuple[str, ...] = ()
         self._origins: tuple[tuple[str, str, str], ...] | None = None
         self._document: QueryControl | None = None
@@ -90,7 +90,6 @@ class Settings:
         self._merge()
 
     def job_says(self, job: Job) -> None:
-        """It is known what the job says of the query and its sources."""
         self._job = job
         self._merge()
 
@@ -104,7 +103,6 @@ class Settings:
         return {} if self.control is None else self.control.sources
 
     def of_source(self, name: str) -> SourceControl:
-        """Return what a source is to do."""
         return self.sources.get(name, SourceControl())
 
     @property
@@ -125,27 +123,27 @@ class Settings:
 
     def tell(self, sources: Mapping[str, Descriptor]) -> None:
         """Log what holds, if that is new, and what comes to nothing; `sources` are those of the job by name."""
-        unmatched = tuple(of_sources(self._query, self._job.sources, sources))
+        unmatched = tuple(of_sources(self.query, self._job.sources, sources))
         for problem in self._strange.among(unmatched):
             log.warning("a setting is said of a source that the query does not have", problem=problem)
         self.unmatched = unmatched
         told = tuple(self._words(*each) for each in self.origins if not each[0] or each[0] in sources)
         if told != self._told:
             self._told = told
-            log.info("settings of the job", query=self._query, holds=list(told))
+            log.info("settings of the job", query=self.query, holds=list(told))
         for problem in self._unheeded.among(unheeded(self.control, sources)):
-            log.warning("a setting is not heeded", query=self._query, problem=problem)
+            log.warning("a setting is not heeded", query=self.query, problem=problem)
         histories = {
             name: each.after for name, each in self.sources.items() if name in sources and each.after
         }
         unknown = sorted({*self.sources, *histories.values()} - set(sources))
         if unknown:
-            log.warning("the job has no such source", query=self._query, unknown=unknown, known=[*sources])
+            log.warning("the job has no such source", query=self.query, unknown=unknown, known=[*sources])
         waiting = sorted(name for name, history in histories.items() if history in unknown)
         if waiting:
             log.warning(
                 "what comes after a source that the job does not have is not read; correct `after` or the name",
-                query=self._query,
+                query=self.query,
                 waiting=waiting,
             )
 

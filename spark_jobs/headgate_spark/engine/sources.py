@@ -227,18 +227,12 @@ class Descriptor:
 
     def source_name(self, taken: Collection[str]) -> str:
         """Return the name of the source, where those that were opened before it have `taken` theirs."""
-        base = self.name or self._topic() or self._path() or self.format
+        topic = next(
+            (self.options[key] for key in ("subscribe", "subscribepattern") if key in self.options), ""
+        )
+        base = self.name or topic or PurePosixPath(self.options.get("path", "")).name or self.format
         names = [base, *(f"{base}-{n}" for n in range(2, len(taken) + 2))]
         return next(name for name in names if name not in taken)
-
-    def _topic(self) -> str | None:
-        return next(
-            (self.options[key] for key in ("subscribe", "subscribepattern") if key in self.options), None
-        )
-
-    def _path(self) -> str | None:
-        path = self.options.get("path")
-        return PurePosixPath(path).name or None if path else None
 
 
 def names_of(descriptors: Iterable[Descriptor]) -> dict[int, str]:

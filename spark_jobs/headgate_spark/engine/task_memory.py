@@ -76,7 +76,6 @@ class MemoryGauge:
         self._memory.forget(query_id)
 
     def settings(self, shuffle_partitions: int | None) -> MemorySettings:
-        """Return the settings that batches run under."""
         conf = self._context.conf()
         off_heap = conf.getBoolean("spark.memory.offHeap.enabled", False)
         return MemorySettings(

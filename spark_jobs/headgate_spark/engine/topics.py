@@ -15,13 +15,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Protocol
 
-import structlog
-
+from headgate_spark.engine.beside import tolerated
 from headgate_spark.engine.retention import Bounds
 from headgate_spark.engine.retreats import REMEDY
 from headgate_spark.planner.model import Position
-
-log = structlog.get_logger("headgate")
 
 EVERY_SECONDS = 5.0
 """Between two questions at least; a question is two small requests to the broker."""
@@ -102,7 +99,6 @@ class Topics:
         self.take(position)
 
     def take(self, position: Position) -> None:
-        """Take the answer, if there is one."""
         if self._answer is not None and self._answer.done():
             answer, self._answer = self._answer, None
             self._compare(answer, position)
@@ -127,7 +123,6 @@ class Topics:
         self._anew, self.is_kept = {}, False
 
     def message(self, position: Position, latest: Position) -> str:
-        """Return what has happened, and what to do about it."""
         told = ", ".join(
             f"{split} ends at offset {latest[split]} and was read up to {at}"
             for split, at in sorted(position.items())
@@ -152,13 +147,9 @@ class Topics:
         self._thread.shutdown(wait=False)
 
     def _compare(self, answer: Future[Ids], position: Position) -> None:
-        try:
+        told: Ids = {}
+        with tolerated("the ids of topics are not known", source=self._source):
             told = answer.result()
-        except (
-            Exception
-        ) as error:  # a client fails in many ways; the source itself tells of those that matter
-            log.debug("the ids of topics are not known", source=self._source, error=str(error))
-            return
         read = set(topics_of(split for split, at in position.items() if at > 0))
         for topic, found in told.items():
             before = self.known.get(topic, found)
@@ -195,5 +186,4 @@ def topic_of(split: str) -> str:
 
 
 def topics_of(splits: Iterable[str]) -> Iterable[str]:
-    """Return the topic of each split."""
     return map(topic_of, splits)

@@ -23,7 +23,10 @@ def smallest_delay(plan: str) -> float | None:
     The smallest, because the query's watermark is the minimum over its watermarks: it gives the earliest event
     time that a source can have been read to, so a lag is never told smaller than it is.
     """
-    delays = [_seconds(match) for match in _NODE.findall(plan)]
+    delays = (
+        sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(delay.strip()))
+        for delay in _NODE.findall(plan)
+    )
     return min(delays, default=None)
 
 
@@ -49,7 +52,3 @@ def watermarks_below_union(plan: str) -> int:
         elif union is not None and node.startswith("EventTimeWatermark"):
             found += 1
     return found
-
-
-def _seconds(delay: str) -> float:
-    return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(delay.strip()))

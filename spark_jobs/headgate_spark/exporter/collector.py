@@ -98,46 +98,37 @@ class DriverCollector(Collector):
                     self._last[run.run_id] = tuple(self._of_run(run))
                 finally:
                     run.lock.release()
-            yield from self._last[run.run_id] or _of_locked(run)
+            began = (m.QUERY_ACTIVE, (run.name,), 1.0), (m.QUERY_STARTED, (run.name,), run.started_at)
+            yield from self._last[run.run_id] or began  # of one that has been planning since then
 
     def _of_run(self, run: QueryRun) -> Iterator[Sample]:
-        with run.lock:
-            snapshot = run.snapshot()
-            batches, event_time = run.batches, run.batches.event_time
-            last, ended_at = batches.last, batches.last_ended_at
-            read_to = event_time.reached if event_time else None
-            newest = event_time.of_last_batch if event_time else None
-            future = float(event_time.future_batches) if event_time else None
-            repeated, spilled = run.state.memory.repeated, run.memory.spilled_bytes
-            out_of_reach = run.sources.out_of_reach
-            margins = run.retention_margins()
-            trigger_problem = run.trigger_problem
-            settings = run.settings.origins
-        query = (run.name,)
+        """Yield what is known of a run whose lock is held."""
+        query, batches, event_time = (run.name,), run.batches, run.batches.event_time
         yield m.QUERY_ACTIVE, query, 1.0
         yield m.QUERY_STARTED, query, run.started_at
-        if run.started is not None and run.started.owner is not None:
+        if run.started.owner is not None:
             yield m.QUERY_OWNER, (run.name, *run.started.owner), 1.0
-        yield m.QUERY_LAST_PROGRESS, query, ended_at
-        yield m.QUERY_BATCHES_REPEATED, query, float(repeated)
-        yield m.QUERY_SPILLED, query, float(spilled)
-        yield m.QUERY_FUTURE_BATCHES, query, future
-        yield _cause(m.QUERY_TRIGGER_PROBLEM, trigger_problem, run.name)
-        for labels in out_of_reach.items():
+        yield m.QUERY_LAST_PROGRESS, query, batches.last_ended_at
+        yield m.QUERY_BATCHES_REPEATED, query, float(run.state.memory.repeated)
+        yield m.QUERY_SPILLED, query, float(run.memory.spilled_bytes)
+        if event_time is not None:
+            yield m.QUERY_FUTURE_BATCHES, query, float(event_time.future_batches)
+        yield _cause(m.QUERY_TRIGGER_PROBLEM, run.trigger_problem, run.name)
+        for labels in run.sources.out_of_reach.items():
             yield m.SOURCE_OUT_OF_REACH, (run.name, *labels), 1.0
-        for of_setting in settings:
+        for of_setting in run.settings.origins:
             yield m.SETTING_INFO, (run.name, *of_setting), 1.0
-        for name, margin in margins.items():
+        for name, margin in run.sources.retention_margins().items():
             yield m.SOURCE_RETENTION_MARGIN, (run.name, name), margin
-        if last is not None:
-            yield m.QUERY_WATERMARK, query, last.watermark
-            yield m.QUERY_STATE_ROWS, query, last.state_rows
-        if snapshot is None:
+        if batches.last is not None:
+            yield m.QUERY_WATERMARK, query, batches.last.watermark
+            yield m.QUERY_STATE_ROWS, query, batches.last.state_rows
+        if (snapshot := run.snapshot()) is None:
             return
         yield from _of_query(snapshot)
-        event_time_lag = None
-        if newest is not None and ended_at is not None:
-            event_time_lag = max(0.0, ended_at - newest)
+        read_to, newest = (event_time.reached, event_time.of_last_batch) if event_time else (None, None)
+        ended_at = batches.last_ended_at
+        event_time_lag = None if newest is None or ended_at is None else max(0.0, ended_at - newest)
         for source in snapshot.sources:
             yield from _of_source(run.name, source)
             labels = (run.name, source.name)
@@ -158,12 +149,6 @@ class DriverCollector(Collector):
 def _cause(metric: m.Metric, why: str | None, *labels: str) -> Sample:
     """Return what tells why something is wrong; without a value where nothing is."""
     return metric, (*labels, why or ""), None if why is None else 1.0
-
-
-def _of_locked(run: QueryRun) -> Iterator[Sample]:
-    """Yield what is known of a run that has been planning since it began."""
-    yield m.QUERY_ACTIVE, (run.name,), 1.0
-    yield m.QUERY_STARTED, (run.name,), run.started_at
 
 
 def _of_query(snapshot: QuerySnapshot) -> Iterator[Sample]:

@@ -43,12 +43,10 @@ class Exporter:
         )
 
     def spark_is(self, version: str) -> None:
-        """Report the version of Spark in this driver."""
         self._spark.clear()
         self._spark.labels(application=self._application, version=version).set(1)
 
     def batch_took(self, query: str, seconds: float) -> None:
-        """Count a batch with data."""
         self._batches.labels(application=self._application, query=query).observe(seconds)
 
     def forget(self, query: str) -> None:
@@ -57,7 +55,6 @@ class Exporter:
 
     @contextmanager
     def planner_call(self) -> Iterator[None]:
-        """Count the time of one planner call."""
         began = perf_counter()
         yield
         self._planner.labels(application=self._application).observe(perf_counter() - began)

@@ -75,7 +75,7 @@ class _Question:
         return self.answer is not None and self.answer.done()
 
 
-class Asking:
+class SourceEventTimes:
     """Asks for one source."""
 
     def __init__(
@@ -148,16 +148,14 @@ class Asking:
             late[kind], question.untaken = question.untaken, []
         return late
 
-    def ask(self, kind: Kind, asked: Mapping[str, int]) -> None:
-        """Begin to ask, unless an earlier question of the kind is not answered yet."""
-        if self._questions[kind].answer is None:
-            self._put(kind, asked)
+    def ask(self, kind: Kind, asked: Mapping[str, int], *, is_ahead: bool = False) -> None:
+        """Begin to ask, unless an earlier question of the kind is not answered yet.
 
-    def expect(self, kind: Kind, asked: Mapping[str, int]) -> None:
-        """Begin to ask what the next planning will, unless an earlier question of the kind is not answered yet."""
+        `is_ahead`: the planning that will ask it has not begun.
+        """
         if self._questions[kind].answer is None:
             self._put(kind, asked)
-            self._questions[kind].is_ahead = True
+            self._questions[kind].is_ahead = is_ahead
 
     def answer(self, kind: Kind, asked: Mapping[str, int], deadline: float) -> Answer:
         """Return an answer to what is asked: of the latest records it may have been given a while ago.

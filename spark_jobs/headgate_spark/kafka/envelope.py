@@ -21,8 +21,6 @@ from typing import NamedTuple
 
 from headgate_spark.event_time import Decoder
 
-DEBEZIUM = "Debezium"
-
 SCHEMA_ID_BYTES = 5
 """A zero and four bytes of an id: how values of a schema registry begin."""
 FLATTENED = "__source_snapshot", "__source_name"

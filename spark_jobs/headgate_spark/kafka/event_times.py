@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
 from headgate_contract import EventTimeControl
-from headgate_spark.kafka.asking import Answer, Asking, Kind, Times
-from headgate_spark.kafka.lookups import JvmLookups, JvmRecords
+from headgate_spark.kafka.asking import Answer, Kind, SourceEventTimes, Times
+from headgate_spark.kafka.lookups import JvmLookups, JvmReads
 from headgate_spark.kafka.payload import Reader, reader_of
 from headgate_spark.kafka.payload_times import PayloadTimes
 from headgate_spark.kafka.record_times import RecordTimes
@@ -39,7 +39,7 @@ Connect = Callable[[str, Mapping[str, str], Optional[Reader]], Times]
 `None`: they are the timestamps of records."""
 
 
-class KafkaEventTimes(SourcesOfRun[Asking], EventTimes):
+class KafkaEventTimes(SourcesOfRun[SourceEventTimes], EventTimes):
     """The Kafka sources of one run of a query; implements the planner's `EventTimes`."""
 
     def __init__(self, connect: Connect, budget_seconds: float = BUDGET_SECONDS) -> None:
@@ -51,12 +51,9 @@ class KafkaEventTimes(SourcesOfRun[Asking], EventTimes):
         """Monotonic time at which the present planning stops to wait."""
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
-        """Take note of a source. Nothing is connected before it is asked for.
-
-        A name may come to stand for another stream, until the first planning.
-        """
+        """Take note of a source. Nothing is connected before it is asked for."""
         self._reopens(source)
-        self._sources[source] = Asking(
+        self._sources[source] = SourceEventTimes(
             source,
             lambda where: reader_of(source, where, self._decoders.get(source)),
             lambda reader: self._connect(source, options, reader),
@@ -65,10 +62,6 @@ class KafkaEventTimes(SourcesOfRun[Asking], EventTimes):
     def prepare(
         self, source: str, max_future_seconds: float, event_time: EventTimeControl | None = None
     ) -> None:
-        """A source is to be asked about soon; returns at once. Event times beyond now and that do not count.
-
-        `event_time` is where in the values of its records they are; `None`: they are the records' timestamps.
-        """
         if source in self._sources:
             self._sources[source].prepare(round(max_future_seconds * 1000), event_time)
 
@@ -79,19 +72,13 @@ class KafkaEventTimes(SourcesOfRun[Asking], EventTimes):
         return self._sources[source].problem
 
     def sampled(self, source: str) -> Sampled | None:
-        """Return what was seen of the records of a source; `None`: nothing yet."""
         return self._sources[source].sampled if source in self._sources else None
 
     def expect(self, ends: Mapping[Split, int]) -> None:
-        """A planning is about to ask for the latest records of these splits: ask now, and do not wait."""
         for source, of_source in _by_source(ends).items():
-            self._sources[source].expect(Kind.LATEST, of_source)
+            self._sources[source].ask(Kind.LATEST, of_source, is_ahead=True)
 
     def begin(self) -> LateAnswers:
-        """A planning begins: its questions wait for their answers within one budget.
-
-        Returns what has come since the last one.
-        """
         self._deadline = time.monotonic() + self._budget
         later: list[Later] = []
         latest: dict[Split, Latest] = {}
@@ -115,7 +102,6 @@ class KafkaEventTimes(SourcesOfRun[Asking], EventTimes):
         return {split: _latest(answers[split.source], split.split) for split in ends}
 
     def _ask(self, kind: Kind, asked: Mapping[Split, int]) -> dict[str, Answer]:
-        """Return the answers by source."""
         by_source = _by_source(asked)
         for source, of_source in by_source.items():
             self._sources[source].ask(kind, of_source)
@@ -156,8 +142,8 @@ def by_clients_of(jvm: Any) -> KafkaEventTimes:
     def connect(source: str, options: Mapping[str, str], reader: Reader | None) -> Times:
         lookups = JvmLookups(jvm, options)
         if reader is None:
-            return RecordTimes(source, lookups, lambda: JvmRecords(jvm, options, lookups))
-        records = JvmRecords(jvm, options, lookups, values=True)
+            return RecordTimes(source, lookups, lambda: JvmReads(jvm, options))
+        records = JvmReads(jvm, options, values=True)
         return PayloadTimes(source, lookups, records, reader)
 
     return KafkaEventTimes(connect)

@@ -1,4 +1,4 @@
-"""Offsets by timestamp, and single records, through the Kafka client that Spark's connector has brought into the JVM.
+"""Offsets by timestamp, single records, and ids of topics, through the Kafka client that Spark's connector brings.
 
 One call of Py4J and one request per broker, whatever the number of partitions: the shim's `Logs` and `Records` take
 and give JSON. Nothing here joins a consumer group or commits to one.
@@ -43,6 +43,10 @@ BEGINNING = -2
 """Asked for in place of a timestamp: the first offset of the log."""
 
 _CLIENT_ID = "headgate-event-times"
+_TOPICS_CLIENT_ID = "headgate-topics"
+_TOPIC_GONE = "UnknownTopicOrPartitionException"
+NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""What the client says where the broker tells none."""
 _OF_CONSUMERS = ("group.id", "client.id")
 _OF_SAMPLES = {
     "enable.auto.commit": "false",
@@ -91,9 +95,10 @@ class JvmLookups:
         """
         return find(self._logs, asked)
 
-    def ends(self) -> dict[str, int]:
-        """Return the end of the log of each partition that the source reads now. Raises as `find`."""
-        partitions = partitions_of(self._jvm, self._admin, self._options, TIMEOUT_SECONDS)
+    def ends(self, partitions: Collection[str] | None = None) -> dict[str, int]:
+        """Return where the logs of these partitions end, or of those that the source reads now. Raises as `find`."""
+        if partitions is None:
+            partitions = partitions_of(self._jvm, self._admin, self._options, TIMEOUT_SECONDS)
         found = self.find(dict.fromkeys(partitions, END)) if partitions else {}
         return {split: end.offset for split, end in found.items() if end is not None}
 
@@ -140,19 +145,46 @@ class JvmReads:
         self._consumer.close()
 
 
-class JvmRecords(JvmReads):
-    """Single records, and where their logs end."""
+class JvmTopicIds:
+    """The topics of one cluster, by an admin client with the options of a source.
 
-    def __init__(
-        self, jvm: Any, options: Mapping[str, str], lookups: JvmLookups, *, values: bool = False
-    ) -> None:
-        """Raises what the client raises. `lookups` tells the ends of partitions; `values` are read if asked for."""
-        super().__init__(jvm, options, values=values)
-        self._lookups = lookups
+    Kafka (2.8 and later) gives an id out anew whenever a topic is created, whatever its name.
+    """
 
-    def ends(self, partitions: Collection[str]) -> dict[str, int]:
-        found = self._lookups.find(dict.fromkeys(partitions, END))
-        return {split: end.offset for split, end in found.items() if end is not None}
+    def __init__(self, jvm: Any, options: Mapping[str, str]) -> None:
+        """Raises what the client raises where the `kafka.…` options make no sense to it."""
+        self._jvm = jvm
+        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(
+            settings_of(jvm, options, _TOPICS_CLIENT_ID)
+        )
+        self._logs = jvm.dev.headgate.spark.Kafka.logs(self._admin, reads_committed(options))
+
+    def ids(self, topics: Collection[str]) -> dict[str, tuple[str, str]]:
+        """Return cluster and id of those topics that there are and that have one. Raises what the client raises."""
+        cluster = str(self._answer(self._admin.describeCluster().clusterId()))
+        answers = self._admin.describeTopics(java_list(self._jvm, topics)).topicNameValues()
+        ids = {topic: self._id(answers.get(topic)) for topic in topics}
+        return {topic: (cluster, found) for topic, found in ids.items() if found not in (None, NO_ID)}
+
+    def bounds(self, splits: Collection[str]) -> dict[str, tuple[int, int]]:
+        """Return where the logs of partitions begin and end, as their source sees them. Raises as `find`."""
+        begins, ends = (find(self._logs, dict.fromkeys(splits, at)) for at in (BEGINNING, END))
+        known = ((split, begin, ends.get(split)) for split, begin in begins.items())
+        return {split: (begin.offset, end.offset) for split, begin, end in known if begin and end}
+
+    def close(self) -> None:
+        self._admin.close()
+
+    def _id(self, answer: Any) -> str | None:
+        try:
+            return str(self._answer(answer).topicId().toString())
+        except Exception as error:
+            if _TOPIC_GONE in str(error):
+                return None
+            raise
+
+    def _answer(self, future: Any) -> Any:
+        return future.get(TIMEOUT_SECONDS, self._jvm.java.util.concurrent.TimeUnit.SECONDS)
 
 
 def settings_of(

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import structlog
 
-from headgate_spark.kafka.lookups import JvmLookups, JvmRecords, Record, UnansweredError
+from headgate_spark.kafka.lookups import JvmLookups, JvmReads, Record, UnansweredError
 from headgate_spark.planner.event_times import Found, Millis
 
 log = structlog.get_logger("headgate")
@@ -49,7 +49,7 @@ class OffsetGaps:
         self,
         source: str,
         producers: JvmLookups,
-        read: Callable[[], JvmRecords],
+        read: Callable[[], JvmReads],
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:

@@ -11,17 +11,21 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Union
 
 from headgate_contract import EventTimeControl
 from headgate_contract.newer import UTC, dataclass, moment_in
 from headgate_contract.settings.table import DECODER, OPTION
 from headgate_spark import event_time
 from headgate_spark.event_time import Decoder
-from headgate_spark.kafka import json_path
 from headgate_spark.planner.event_times import Millis
 
 JSON = "Json"
+
+Path = tuple[Union[str, int], ...]
 
 SMALLEST_NUMBER = 10**8
 """Taken for seconds it is in March 1973, as 10^11 is for milliseconds, where these begin, and so on."""
@@ -35,6 +39,7 @@ _MILLI = timedelta(milliseconds=1)
 _PER_SECOND = ((10**11, 1), (10**14, 10**3), (10**17, 10**6))
 """Numbers below the first of a pair are moments in so many parts of a second."""
 _NANOS = 10**9
+_SEGMENT = re.compile(r"""\.([\w-]+)|\[(-?\d+)\]|\['([^'\\]+)'\]|\["([^"\\]+)"\]""")
 
 
 class NoEventTimeError(Exception):
@@ -47,7 +52,7 @@ class Reader:
 
     column: str
     """As it is declared, for messages."""
-    path: json_path.Path
+    path: Path
     decode: Decoder
 
     def moment(self, value: bytes) -> object:
@@ -59,7 +64,7 @@ class Reader:
                 _shortened(f"it cannot be decoded ({type(error).__name__}: {error})")
             ) from None
         try:
-            return json_path.follow(self.path, decoded)
+            return follow(self.path, decoded)
         except LookupError:
             raise NoEventTimeError("it has no such member") from None
 
@@ -80,7 +85,7 @@ def reader_of(source: str, where: EventTimeControl, named: Decoder | None = None
     `named` is the decoder that the query names for the source; else it is the one that the job has registered.
     """
     try:
-        path = json_path.parse(where.column)
+        path = steps_of(where.column)
     except ValueError as error:
         raise ValueError(f"source {source}: eventTime.column: {error}; correct it") from None
     form = where.format or JSON
@@ -93,6 +98,41 @@ def reader_of(source: str, where: EventTimeControl, named: Decoder | None = None
             "timestamps of its records"
         )
     return Reader(where.column, path, decode)
+
+
+def steps_of(text: str) -> Path:
+    """Return the steps of a path to one member of a decoded record. Raises `ValueError` where it is none.
+
+    They are the singular queries of JSONPath (RFC 9535, section 2.3.5.1): names and indexes, so that there is one
+    answer at most, as in `$.pickup.time`, `$['pick-up'].stops[0]` or `$.stops[-1].at`. What has no `$` is the name
+    of a member: `pickup_time`.
+    """
+    if not text.startswith("$"):
+        return (text,)
+    steps: list[str | int] = []
+    at = 1
+    while found := _SEGMENT.match(text, at):
+        name, index, *quoted = found.groups()
+        steps.append(int(index) if index else name or quoted[0] or quoted[1])
+        at = found.end()
+    if at < len(text) or not steps:
+        raise ValueError(f"{text} is no path of names and indexes, such as $.pickup.time or $['stops'][0]")
+    return tuple(steps)
+
+
+def follow(path: Path, document: object) -> object:
+    """Return what is at the end of a path. Raises `LookupError` where there is nothing."""
+    for step in path:
+        document = _member(step, document)
+    return document
+
+
+def _member(step: str | int, document: object) -> object:
+    if isinstance(step, str) and isinstance(document, Mapping):
+        return document[step]
+    if isinstance(step, int) and isinstance(document, Sequence) and not isinstance(document, (str, bytes)):
+        return document[step]
+    raise LookupError(step)
 
 
 def millis_of(moment: object) -> Millis:

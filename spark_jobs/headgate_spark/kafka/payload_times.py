@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import structlog
 
-from headgate_spark.kafka.lookups import BEGINNING, JvmLookups, JvmRecords, Record
+from headgate_spark.kafka.lookups import BEGINNING, JvmLookups, JvmReads, Record
 from headgate_spark.kafka.payload import SMALLEST_NUMBER, NoEventTimeError, Reader, is_small
 from headgate_spark.kafka.record_times import Answers, Asked
 from headgate_spark.kafka.sampling import Sampler
@@ -37,7 +37,7 @@ class PayloadTimes:
         self,
         source: str,
         lookups: JvmLookups,
-        records: JvmRecords,
+        records: JvmReads,
         reader: Reader,
         *,
         clock: Callable[[], float] = time.time,
@@ -48,7 +48,7 @@ class PayloadTimes:
         self._lookups = lookups
         self._reader = reader
         self._clock = clock
-        self._sampler = Sampler(records, self._time_of)
+        self._sampler = Sampler(records, lookups, self._time_of)
         self._beginnings: dict[str, int] = {}
         self._problems: dict[str, _Problem] = {}
         """The last record of a partition that does not count."""
@@ -77,7 +77,6 @@ class PayloadTimes:
 
     @property
     def sampled(self) -> Sampled:
-        """What the samples tell of the source."""
         return Sampled(self._sampler.out_of_orderness, self._unreadable, self._far_ahead)
 
     def refresh(self) -> None:

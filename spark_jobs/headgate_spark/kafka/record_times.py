@@ -16,7 +16,7 @@ from typing import Optional
 
 import structlog
 
-from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD, JvmLookups, JvmRecords, Record
+from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD, JvmLookups, JvmReads, Record
 from headgate_spark.kafka.offset_gaps import OffsetGaps
 from headgate_spark.kafka.sampling import Sampler
 from headgate_spark.planner.event_times import BEFORE_ALL, DEFAULT_MAX_FUTURE, Found, Millis, Sampled
@@ -43,7 +43,7 @@ class RecordTimes:
         self,
         source: str,
         lookups: JvmLookups,
-        records: Callable[[], JvmRecords],
+        records: Callable[[], JvmReads],
         *,
         max_future: Millis = DEFAULT_MAX_FUTURE,
         clock: Callable[[], float] = time.time,
@@ -93,7 +93,8 @@ class RecordTimes:
             for split, last in found.items()
             if last is not None and split not in gaps and last.time > self._horizon
         }
-        self._forget_hiding(found.keys() - ahead)
+        if gone := self._hiding.keys() & found.keys() - ahead:  # they are removed, or their time has come
+            self._hiding = {split: at for split, at in self._hiding.items() if split not in gone}
         return found | self._latest_hidden(ahead, gaps) if ahead or gaps else found
 
     def _latest_hidden(self, ahead: Collection[str], gaps: Collection[str]) -> Answers:
@@ -103,10 +104,15 @@ class RecordTimes:
             split: self._before_hiding(split) for split, first in firsts.items() if self._hides(split, first)
         }
         gaps = {*gaps, *self._gaps.among(before)}
-        begins = {split: self._hiding[split] + 1 for split in before} | self._log_begins(gaps)
+        if new := [split for split in gaps if split not in self._begins]:
+            self._begins |= _offsets(self._lookups.find(dict.fromkeys(new, BEGINNING)))
+        begins = {split: self._hiding[split] + 1 for split in before}
+        begins |= {split: self._begins.get(split, 0) for split in gaps}
         behind = self._single.latest(begins)
         return {
-            split: last if split in gaps else self._later(last, before[split])
+            split: last
+            if split in gaps
+            else max((f for f in (last, before[split]) if f is not None), key=lambda f: f.time, default=None)
             for split, last in behind.items()
         }
 
@@ -133,7 +139,7 @@ class RecordTimes:
     def _horizon(self) -> Millis:
         return round(self._clock() * 1000) + self.max_future
 
-    def _counts(self, _: str, record: Record) -> Millis | None:
+    def _time_of(self, _: str, record: Record) -> Millis | None:
         return record.timestamp if 0 <= record.timestamp <= self._horizon else None
 
     def _hides(self, split: str, found: Found | None) -> bool:
@@ -151,11 +157,6 @@ class RecordTimes:
                 timestamp=found.time,
             )
         return True
-
-    def _forget_hiding(self, splits: Collection[str]) -> None:
-        """Forget the records of these partitions: they are removed, or their time has come."""
-        if gone := self._hiding.keys() & splits:
-            self._hiding = {split: at for split, at in self._hiding.items() if split not in gone}
 
     def _replicated(self, splits: Collection[str]) -> Answers:
         """Return the latest record of partitions that have timestamps and for which Kafka names none.
@@ -203,38 +204,27 @@ class RecordTimes:
                 log.warning(UNTIMED, source=self._source, partition=split)
         self._untimed = known
 
-    def _log_begins(self, splits: Collection[str]) -> dict[str, int]:
-        if new := [split for split in splits if split not in self._begins]:
-            self._begins |= _offsets(self._lookups.find(dict.fromkeys(new, BEGINNING)))
-        return {split: self._begins.get(split, 0) for split in splits}
-
     @property
     def _single(self) -> Sampler:
         """What looks at single records."""
         if self._sampler is None:
-            self._sampler = Sampler(self._connect(), self._counts)
+            self._sampler = Sampler(self._connect(), self._lookups, self._time_of)
         return self._sampler
-
-    @staticmethod
-    def _later(one: Found | None, other: Found | None) -> Found | None:
-        return max((f for f in (one, other) if f is not None), key=lambda found: found.time, default=None)
 
     def _before_hiding(self, split: str) -> Found | None:
         """Return the latest record before the one that hides the others, by halving the time up to now; once."""
         key = split, self._hiding[split]
-        if key not in self._before:
-            self._before[key] = self._search_before(*key)
-        return self._before[key]
-
-    def _search_before(self, split: str, offset: int) -> Found | None:
+        if key in self._before:
+            return self._before[key]
         latest, low, high = None, BEFORE_ALL, self._horizon
         while low < high:
             middle = (low + high + 1) // 2
             found = self._lookups.find({split: middle})[split]
-            if found is not None and found.offset < offset:
+            if found is not None and found.offset < key[1]:
                 latest, low = found, found.time
             else:
                 high = middle - 1
+        self._before[key] = latest
         return latest
 
 

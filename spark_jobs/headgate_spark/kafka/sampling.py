@@ -17,9 +17,8 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Optional
 
-from headgate_spark.kafka.lookups import JvmRecords, Record, UnansweredError
+from headgate_spark.kafka.lookups import JvmLookups, JvmReads, Record, UnansweredError
 from headgate_spark.kafka.searching import RUN, LastSearch, Search
 from headgate_spark.planner.event_times import BEFORE_ALL, Found, Millis
 
@@ -27,16 +26,15 @@ MOST_SAMPLES = 512
 """Samples that are kept of one partition; beyond it every second one is forgotten."""
 
 
-TimeOf = Callable[[str, Record], Optional[Millis]]
-"""Return the event time of a record of a partition; `None`: it has none that counts."""
-
-
 @dataclass
 class Sampler:
     """Searches the records of one source."""
 
-    records: JvmRecords
-    time_of: TimeOf
+    records: JvmReads
+    lookups: JvmLookups
+    """Tells where logs end."""
+    time_of: Callable[[str, Record], Millis | None]
+    """Returns the event time of a record of a partition; `None`: it has none that counts."""
     out_of_orderness: Millis = 0
     """The most by which a sample was later than one behind it."""
     has_looked: bool = False
@@ -50,7 +48,7 @@ class Sampler:
         self, asked: Mapping[str, Millis], beginnings: Mapping[str, int]
     ) -> dict[str, Found | None]:
         """Return for each partition the first record from its beginning on that is later than asked for."""
-        ends = self.records.ends(list(asked))
+        ends = self.lookups.ends(list(asked))
         searches = {
             split: self._search(split, time, beginnings[split], ends[split]) for split, time in asked.items()
         }
@@ -59,7 +57,7 @@ class Sampler:
 
     def latest(self, beginnings: Mapping[str, int]) -> dict[str, Found | None]:
         """Return for each partition the latest record that was ever looked at, its last ones among them."""
-        ends = self.records.ends(list(beginnings))
+        ends = self.lookups.ends(list(beginnings))
         searches = {
             split: LastSearch(self._not_looked_at(split, at, ends[split]), ends[split])
             for split, at in beginnings.items()

@@ -47,7 +47,6 @@ class _Stretch:
         return min(self.end + self.step, high - RUN)
 
     def goes_on(self, end: int) -> None:
-        """It was found to reach further."""
         self.end = end
         if self.step is not None:
             self.step = max(RUN, 2 * self.step)
@@ -69,7 +68,6 @@ class Search:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is more to look at."""
         return self.high - self.low > 1
 
     @property

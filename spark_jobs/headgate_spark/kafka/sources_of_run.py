@@ -34,12 +34,10 @@ class SourcesOfRun(AskedOfSources, Generic[S]):
         self._decoders = decoders
 
     def forget(self, source: str) -> None:
-        """The records of a source are others than those that were asked about."""
         if source in self._sources:
             self._sources[source].forget()
 
     def close(self) -> None:
-        """The run has ended."""
         for source in self._sources.values():
             source.close()
 

@@ -176,21 +176,17 @@ class SourceUnread:
     def _next(self) -> dict[str, tuple[int, int]]:
         """Return of the partitions whose turn it is where to look, and where their logs end."""
         with self._lock:
-            wished = {
-                split: (at, wish.end)
-                for split, wish in self._wishes.items()
-                if (at := self._first_unknown(split, wish)) is not None
-            }
+            wished: dict[str, tuple[int, int]] = {}
+            for split, (places, end) in self._wishes.items():
+                found = self._known.get(split, ())
+                if unknown := [at for at in places if not any(first.answers(at, end) for first in found)]:
+                    wished[split] = unknown[0], end
             era = self._era
         if era != self._connected_in:
             self._disconnect()
             self._connected_in = era
         longest_ago = sorted(wished, key=lambda split: self._looked.get(split, 0))[:SPLITS]
         return {split: wished[split] for split in longest_ago}
-
-    def _first_unknown(self, split: str, wish: _Wish) -> int | None:
-        found = self._known.get(split, ())
-        return next((at for at in wish.places if not any(f.answers(at, wish.end) for f in found)), None)
 
     def _read(self, asked: Mapping[str, int]) -> Mapping[str, Sequence[Record]]:
         if self._records is None:
@@ -261,7 +257,6 @@ class KafkaUnread(SourcesOfRun[SourceUnread], UnreadTimes):
         self._sources[source] = SourceUnread(source, connect)
 
     def prepare(self, source: str, max_future_seconds: float, event_time: EventTimeControl | None) -> None:
-        """Take from where on event times do not count, and where in its records they are."""
         if source in self._sources:
             self._sources[source].prepare(round(max_future_seconds * 1000), event_time)
 

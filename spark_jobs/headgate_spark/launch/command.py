@@ -12,7 +12,7 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +63,9 @@ def _run(options: argparse.Namespace) -> NoReturn:
         jar = jar_path()
         driver.start()  # before anybody can see that there is something to be stopped
         planner.start()
-        conf = [*options.conf, *_executor_template(), f"{settings.ADDRESS}={planner.address()}"]
+        conf = [*options.conf, f"{settings.ADDRESS}={planner.address()}"]
+        if (template := written_down(os.environ, EXECUTOR_TEMPLATE)) is not None:
+            conf.append(f"spark.kubernetes.executor.podTemplateFile={template}")
         prepare(os.environ, jar=jar, conf=conf, properties_file=properties_file)
     except (UnsupportedSessionError, ShimError) as error:
         _end(str(error), ExitCode.INVALID_SETUP)
@@ -161,12 +163,6 @@ def _is_file(path: Path) -> bool | None:
         return stat.S_ISREG(path.stat().st_mode)
     except OSError:
         return None
-
-
-def _executor_template() -> Iterator[str]:
-    """Yield the property by which Spark finds the executors' pod that was handed over, if one was."""
-    if (file := written_down(os.environ, EXECUTOR_TEMPLATE)) is not None:
-        yield f"spark.kubernetes.executor.podTemplateFile={file}"
 
 
 def _note(announcement: Announcement, note: str) -> None:

@@ -20,7 +20,7 @@ from headgate_spark.engine.shim import DriverJvm, require_protocol
 from headgate_spark.launch.environment import refuse_connect, require_java
 from headgate_spark.launch.planner import PlannerProcess
 from headgate_spark.launch.stopping import Stopper
-from headgate_spark.runtime.answers import End, Stopping, read
+from headgate_spark.runtime.answers import End, read
 
 log = structlog.get_logger("headgate")
 
@@ -38,7 +38,7 @@ class Driver:
         self._planner = planner
         self._context: Any = None
         self._oom_kills: OomKills | None = None
-        self.stopper = Stopper(self)
+        self.stopper = Stopper(self._step_of_stop)
 
     def start(self) -> None:
         """Take over signals, and what the script does with PySpark."""
@@ -61,16 +61,7 @@ class Driver:
             return End(has_seen_query=True)
         return read(End, answer)
 
-    def stop_planning(self) -> Stopping:
-        return read(Stopping, self._asked("stop_planning"))
-
-    def await_boundaries(self) -> None:
-        self._asked("await_boundaries")
-
-    def stop_queries(self) -> None:
-        self._asked("stop_queries")
-
-    def _asked(self, step: str) -> str | None:
+    def _step_of_stop(self, step: str) -> str | None:
         """Ask for a step of a stop. Where the planner's process dies over it, ask the next one, once that knows all
         queries and has come as far. Raises what asking raises where that goes on."""
         until = time.monotonic() + NEXT_SECONDS
@@ -109,7 +100,8 @@ class Driver:
         """The script has a context. Raises `ShimError` where its queries could not be governed."""
         require_protocol(int(DriverJvm.of(context).shim("Shim").protocol()))
         self._context = context
-        self._oom_kills = oom_kills(context)
+        process = _process(context)
+        self._oom_kills = None if process is None else OomKills(process.pid)
         self.stopper.install()
 
 
@@ -117,12 +109,6 @@ SPARK_OUT_OF_MEMORY = 52
 """Spark's own `SparkExitCode.OOM`."""
 END_SECONDS = 30.0
 """How long a JVM that is ending may take for it: without memory its shutdown is slow."""
-
-
-def oom_kills(spark_context: Any) -> OomKills | None:
-    """Begin to count what the kernel kills in the JVM's control group; `None` where the JVM is not ours."""
-    process = _process(spark_context)
-    return None if process is None else OomKills(process.pid)
 
 
 def ran_out_of_memory(spark_context: Any, kills: OomKills | None) -> bool | None:
@@ -170,11 +156,9 @@ def _goes_on(spark_context: Any) -> bool:
         return False
 
 
-Register = Callable[[Any], None]
-Surround = Callable[[], AbstractContextManager[None]]
-
-
-def wrap_pyspark(register: Register, no_leaving: Surround) -> None:
+def wrap_pyspark(
+    register: Callable[[Any], None], no_leaving: Callable[[], AbstractContextManager[None]]
+) -> None:
     """Wrap PySpark's classes for the life of this process.
 
     `register` is given each SparkContext that is made; `no_leaving` surrounds the start of the JVM.

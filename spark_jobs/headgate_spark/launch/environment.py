@@ -21,10 +21,6 @@ class UnsupportedSessionError(RuntimeError):
     """The job asks for a session that cannot be governed."""
 
 
-class NoJavaError(UnsupportedSessionError):
-    """The job asks for a session where there is no Java to run it."""
-
-
 def written_down(environ: MutableMapping[str, str], name: str) -> Path | None:
     """Return a file with what a variable holds, and take it out of the environment, or all that the job starts would
     have it too. The file goes with this process."""
@@ -67,7 +63,7 @@ def in_brackets(pair: str) -> str:
 
 
 def require_java(environ: Mapping[str, str]) -> None:
-    """Raise `NoJavaError` where Spark's own start script would find no Java, and say so between other lines."""
+    """Raise `UnsupportedSessionError` where Spark's start script would find no Java, and tell it amid other lines."""
     if "PYSPARK_GATEWAY_PORT" in environ:
         return  # the JVM is there already
     if home := environ.get("JAVA_HOME"):
@@ -77,7 +73,9 @@ def require_java(environ: Mapping[str, str]) -> None:
         found = shutil.which("java", path=environ.get("PATH")) is not None
         where = "JAVA_HOME is not set, and no java is on the PATH"
     if not found:
-        raise NoJavaError(f"Spark needs Java: {where}; install a JDK 17 or newer, or set JAVA_HOME to one")
+        raise UnsupportedSessionError(
+            f"Spark needs Java: {where}; install a JDK 17 or newer, or set JAVA_HOME to one"
+        )
 
 
 def refuse_connect(settings: MutableMapping[str, str]) -> None:

@@ -25,13 +25,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
-from typing import Protocol
 
 import structlog
 
 from headgate_contract.exit_codes import ExitCode
 from headgate_contract.signals import StopSignals
-from headgate_spark.runtime.answers import Stopping
+from headgate_spark.runtime.answers import Stopping, read
 
 log = structlog.get_logger("headgate")
 
@@ -51,24 +50,12 @@ SETTLED_SECONDS = 15.0
 """How long the process waits at its end for queries that are being stopped."""
 
 
-class Queries(Protocol):
-    """What is stopped, step by step."""
-
-    def stop_planning(self) -> Stopping:
-        """Plan nothing more; say what there is to stop."""
-
-    def await_boundaries(self) -> None:
-        """Wait until no query is in a batch, or the grace period has passed."""
-
-    def stop_queries(self) -> None:
-        """Stop those that still run."""
-
-
 class Stopper:
     """Turns signals into an orderly end."""
 
-    def __init__(self, queries: Queries, *, signals: StopSignals | None = None) -> None:
-        self._queries = queries
+    def __init__(self, step: Callable[[str], str | None], *, signals: StopSignals | None = None) -> None:
+        """`step` takes one of the steps of a stop that the planner's process knows, by its name."""
+        self._step = step
         self._asked = threading.Event()
         self._stop_signals = signals or StopSignals()
         self._wake_up, self._signals = socket.socketpair()
@@ -86,7 +73,6 @@ class Stopper:
 
     @property
     def asked(self) -> bool:
-        """True once a stop was asked for."""
         return self._asked.is_set()
 
     def settle(self) -> None:
@@ -159,10 +145,10 @@ class Stopper:
     def _run(self) -> None:
         self._asked.wait()
         try:
-            self._stopping = self._queries.stop_planning()
-            self._queries.await_boundaries()
+            self._stopping = read(Stopping, self._step("stop_planning"))
+            self._step("await_boundaries")
             self._tell_of_the_cut()
-            self._queries.stop_queries()
+            self._step("stop_queries")
         except Exception:
             log.exception("stop failed; the driver ends without it")
         self._settled.set()

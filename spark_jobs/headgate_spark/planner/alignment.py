@@ -146,7 +146,6 @@ class Groups:
         return Terms(max_drift, min(c.update_interval_seconds for c in every))
 
     def floor_of_others(self, group: str, query: str, now: float) -> Floor:
-        """Return the floor of all queries of the group but one."""
         present = self._in(group)
         missing = [Floor(unknown=Member(name)) for name in self._missing(group, present, now)]
         others = (floor_of(name, c.standings, now) for name, c in present.items() if name != query)
@@ -171,7 +170,6 @@ class Groups:
 
 
 def floor_of(query: str, standings: Mapping[str, Standings], now: float) -> Floor:
-    """Return the floor of the splits of one query."""
     slowest: tuple[Millis, Split] | None = None
     unknown = None
     for source, every in standings.items():
@@ -187,7 +185,6 @@ def floor_of(query: str, standings: Mapping[str, Standings], now: float) -> Floo
 
 
 def lowest(floors: Iterable[Floor]) -> Floor:
-    """Return the floor of all."""
     every = list(floors)
     least = min((f for f in every if f.time is not None), key=lambda f: f.time or 0, default=Floor())
     unknown = next((f.unknown for f in every if f.unknown is not None), None)

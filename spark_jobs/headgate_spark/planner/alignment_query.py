@@ -41,17 +41,18 @@ class QueryAlignment:
     # What it is told
 
     def control(self, sources: Mapping[str, SourceControl], now: float) -> None:
-        """Take what the document says of the sources of the query."""
         controls = self._joining(sources)
         columns = {name: sources[name].event_time for members in controls.values() for name in members}
-        for source in self._group_of.keys() - columns.keys() | _changed(self._columns, columns):
+        before = self._columns
+        elsewhere = {name for name in before.keys() & columns.keys() if before[name] != columns[name]}
+        for source in self._group_of.keys() - columns.keys() | elsewhere:
             self._index.forget(source)
         self._columns = columns
         self._group_of = {name: group for group, members in controls.items() for name in members}
         self._groups.leave(self._query, stays_in=controls.keys())
-        before, self._memberships = self._memberships, {}
+        memberships, self._memberships = self._memberships, {}
         for group, members in controls.items():
-            membership = before.get(group) or Membership(self._query, group, self._groups, self._index)
+            membership = memberships.get(group) or Membership(self._query, group, self._groups, self._index)
             self._memberships[group] = membership
             membership.join(members, [name for name in members if sources[name].paused], now)
 
@@ -72,11 +73,9 @@ class QueryAlignment:
 
     @property
     def has_members(self) -> bool:
-        """Whether any source of the query is in a group."""
         return bool(self._group_of)
 
     def is_member(self, source: str) -> bool:
-        """Tell whether a source is in a group."""
         return source in self._group_of
 
     def rests(self, source: str, now: float) -> bool:
@@ -166,11 +165,6 @@ class QueryAlignment:
             if name not in self.refused:
                 joining[control.group][name] = control
         return joining
-
-
-def _changed(before: Columns, now: Columns) -> set[str]:
-    """Return the sources whose event time is elsewhere than before."""
-    return {name for name in before.keys() & now.keys() if before[name] != now[name]}
 
 
 def _seconds(time: Millis | None) -> float | None:

@@ -5,11 +5,11 @@ Values in, values out. `planner.reading` describes each source as a `Reader`, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
-from headgate_spark.planner.shares import Demand, share_grant
+from headgate_spark.planner.shares import share_grant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,8 @@ def allot(readers: Iterable[Reader], grant: int, turn: int = 0) -> dict[str, All
     settled = {name: a for name, r in free.items() if (a := _settled(r)) is not None}
     sharing = {name: r for name, r in free.items() if name not in settled}
     grant -= sum(allotment.count or 0 for allotment in settled.values())
-    shares = share_grant(grant, {name: Demand(r.reach, r.allowance) for name, r in sharing.items()}, turn)
+    reach = {name: r.reach for name, r in sharing.items()}
+    shares = share_grant(grant, reach, {name: r.allowance for name, r in sharing.items()}, turn)
     return settled | {name: _shared(r, shares[name]) for name, r in sharing.items()}
 
 
@@ -100,8 +101,3 @@ def _binding(reader: Reader, share: int) -> HeldBy:
     if reader.reach is not None and share >= reader.reach:
         return HeldBy.ALIGNMENT
     return HeldBy.GRANT
-
-
-def work_left(allotments: Mapping[str, Allotment]) -> dict[str, HeldBy]:
-    """Return the sources that leave records behind, and why."""
-    return {name: a.left for name, a in allotments.items() if a.left is not None}

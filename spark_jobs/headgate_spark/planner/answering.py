@@ -68,7 +68,7 @@ def _planned(asked: Question, booking: Booking) -> Answer:
     if current.live is None and current.held is not HeldBy.FIRST_LOOK:
         current.live = query.goes_live(current.asked, asked.now)
     if current.live:
-        return GoLive(query.real_time.batch_seconds)
+        return GoLive(query.real_time.control.batch_seconds)
     if source.control.paused:
         return Hold(HeldBy.PAUSED)
     if current.held is None and source.name not in current.plan:

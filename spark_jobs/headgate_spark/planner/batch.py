@@ -10,7 +10,7 @@ from dataclasses import field
 
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
-from headgate_spark.planner.model import ReadLimit, TakeBytes, TakeLimit, TakeUpTo
+from headgate_spark.planner.model import ReadLimit, TakeAll, TakeBytes, TakeLimit, TakeUpTo
 from headgate_spark.planner.reading import Take
 from headgate_spark.planner.sizing import Grant
 from headgate_spark.planner.source import SourceState
@@ -49,7 +49,6 @@ class PlannedBatch:
         return any(self.counts.values())
 
     def is_in_flight(self, source: str, now: float) -> bool:
-        """Tell whether records of the source are being read."""
         if source in self.counts:
             return self.counts[source] > 0
         return source in self.takes and now - self.planned_at > LOOK_SECONDS
@@ -72,34 +71,20 @@ class PlannedBatch:
         take = self.takes[state.name]
         if isinstance(take, TakeUpTo):
             state.moved_to(take.ends)
-            self._book_new_splits(state, records, now)
+            of_new_splits = max(0, records - self.counts[state.name])  # they had no position to count from
+            state.rate.take(of_new_splits, now)
+            state.planned_total += of_new_splits
             state.brought(records, now, everything=False)
             return None
-        if isinstance(take, TakeLimit):
-            self._settle_limit(state, take.count, records, max_growth, now)
-            filled = records >= take.count if state.read_limit is ReadLimit.ROWS else records > 0
-        else:
-            state.rate.take(records, now)
-            state.planned_total += records
-            filled = isinstance(take, TakeBytes) and records > 0
-        state.brought(records, now, everything=not filled)
-        return None if not filled else self._more_waits_for(state, now)
-
-    def _book_new_splits(self, state: SourceState, records: int, now: float) -> None:
-        """What came beyond the count was of splits that had no position to count from."""
-        uncounted = max(0, records - self.counts[state.name])
-        state.rate.take(uncounted, now)
-        state.planned_total += uncounted
-
-    def _settle_limit(
-        self, state: SourceState, count: int, records: int, max_growth: float, now: float
-    ) -> None:
-        rows = state.read_limit is ReadLimit.ROWS
-        state.rate.take(records - count if rows else records, now)
+        is_of_rows = state.read_limit is ReadLimit.ROWS
+        booked = take.count if isinstance(take, TakeLimit) and is_of_rows else None
+        filled = records > 0 and not isinstance(take, TakeAll) if booked is None else records >= booked
+        state.rate.take(records - (booked or 0), now)
         state.planned_total += records
-        if not rows:
-            state.files.read(count, records, max_growth)
-
-    def _more_waits_for(self, state: SourceState, now: float) -> HeldBy:
+        if isinstance(take, TakeLimit) and not is_of_rows:
+            state.files.read(take.count, records, max_growth)
+        state.brought(records, now, everything=not filled)
+        if not filled:
+            return None
         may_go_on = state.name not in self.capped and state.rate.allows_blindly(state.expected_records, now)
         return HeldBy.GRANT if may_go_on else HeldBy.RATE_LIMIT

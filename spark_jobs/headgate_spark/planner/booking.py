@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from headgate_contract.held import HeldBy
-from headgate_spark.planner.allotment import work_left
 from headgate_spark.planner.batch import PlannedBatch
 from headgate_spark.planner.model import BatchReport
 from headgate_spark.planner.reading import Take
@@ -39,7 +38,10 @@ class Booking:
         grant = current.grant
         if grant is None or (query.in_force.spans and not current.is_counted):
             grant = query.settings.unbounded  # nobody knows what it was to bring
-        return PlannedBatch(now, grant, left=work_left(current.plan), capped=current.capped)
+        left = {
+            name: allotment.left for name, allotment in current.plan.items() if allotment.left is not None
+        }
+        return PlannedBatch(now, grant, left=left, capped=current.capped)
 
     def is_in_flight(self, source: str, now: float) -> bool:
         """Tell whether records of a source are on their way; a batch of real-time mode reads all the time."""
@@ -76,7 +78,6 @@ class Booking:
             self._query.sources[name].found_nothing(now)
 
     def ended(self, report: BatchReport) -> None:
-        """A batch was committed."""
         query, now = self._query, report.ended_at
         batch, self.batch = self.batch, None
         query.real_time.has_run = True

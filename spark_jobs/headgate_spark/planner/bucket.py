@@ -9,7 +9,6 @@ the time that has passed. The law that follows, over any window of W seconds:
 from __future__ import annotations
 
 import math
-from copy import copy
 
 from headgate_contract import RateControl
 from headgate_spark.planner.gate import BASE_SECONDS
@@ -30,12 +29,8 @@ def burst_of(rate: float, cycle: float, max_burst: float) -> float:
     asked for at once. A batch begins at a trigger: of an interval of 1.05 s every other one lasts 1.1 s, and what
     comes in its last 50 ms would be lost.
     """
-    return max(1.0, rate * min(max(_up_to_a_trigger(cycle), MIN_FILL_SECONDS), max_burst))
-
-
-def _up_to_a_trigger(seconds: float) -> float:
-    triggers = math.ceil(round(seconds / BASE_SECONDS, 6))
-    return triggers / TRIGGERS_A_SECOND
+    up_to_a_trigger = math.ceil(round(cycle / BASE_SECONDS, 6)) / TRIGGERS_A_SECOND
+    return max(1.0, rate * min(max(up_to_a_trigger, MIN_FILL_SECONDS), max_burst))
 
 
 class Bucket:
@@ -47,12 +42,11 @@ class Bucket:
         self._tokens = burst
         self._at = now
 
-    def change(self, rate: float, burst: float, now: float) -> None:
-        """Take another rate from `now` on. Tokens are kept, cut to the new burst."""
-        tokens = self.tokens(now)
-        self._at = max(self._at, now)
-        self.rate, self.burst = rate, burst
-        self._tokens = min(self._most, tokens)
+    def changed(self, rate: float, burst: float, now: float) -> Bucket:
+        """Return the bucket with another rate from `now` on. Tokens are kept, cut to the new burst."""
+        bucket = Bucket(rate, burst, max(self._at, now))
+        bucket._tokens = min(bucket._most, self.tokens(now))
+        return bucket
 
     def tokens(self, now: float) -> float:
         """Return the tokens at `now`; negative after a batch of a source that could not be told how much.
@@ -87,24 +81,18 @@ class RateLimit:
         """The rate in force; `None` where there is none."""
         return self._bucket.rate if self._bucket else None
 
-    def set(self, control: RateControl | None, cycle: float, now: float) -> None:
-        """Put a limit in force. `cycle` is how long it may be from one batch to the next, in seconds."""
-        self._per_batch = control.records_per_checkpoint if control else None
-        rate = control.records_per_second if control else None
-        if control is None or rate is None:
-            self._bucket = None
-            return
-        burst = burst_of(rate, cycle, control.max_burst_seconds)
-        if self._bucket is None:
-            self._bucket = Bucket(rate, burst, now)
-        else:
-            self._bucket.change(rate, burst, now)
-
     def changed(self, control: RateControl | None, cycle: float, now: float) -> RateLimit:
-        """Return what holds under another limit, with the tokens that there are; `cycle` as for `set`."""
-        limit = copy(self)
-        limit._bucket = copy(self._bucket)
-        limit.set(control, cycle, now)
+        """Return what holds under another limit, with the tokens that there are.
+
+        `cycle` is how long it may be from one batch to the next, in seconds.
+        """
+        limit = RateLimit()
+        if control is None:
+            return limit
+        limit._per_batch = control.records_per_checkpoint
+        if (rate := control.records_per_second) is not None:
+            burst, before = burst_of(rate, cycle, control.max_burst_seconds), self._bucket
+            limit._bucket = before.changed(rate, burst, now) if before else Bucket(rate, burst, now)
         return limit
 
     @property

@@ -1,19 +1,12 @@
-"""Event times of a source's records, as the planner asks for them and remembers them.
+"""Event times of a source's records, as the planner asks for them. `headgate_spark.kafka` implements the port.
 
-What has been answered stays true, so each answer is kept as a step of a staircase:
-
-    event time                       ____|  found: (offset, time)
-                        ____________|       asked for any t in [after, time), the answer is the same record
-                       offset ->
-
-Kafka's index answers exactly so, whatever the order of the records. Where there is none (payloads, what a marker of
-a transaction hides) single records are looked at, and what is before the record that is found may be later by as
-much as the records are out of order. `headgate_spark.kafka` implements the port.
+Kafka's index answers exactly, whatever the order of the records. Where there is none (payloads, what a marker of a
+transaction hides) single records are looked at, and what is before the record that is found may be later by as much
+as the records are out of order.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -25,8 +18,6 @@ Millis = int
 BEFORE_ALL: Millis = -1
 """Earlier than every event time."""
 DEFAULT_MAX_FUTURE: Millis = 3_600_000
-KEPT_STEPS = 8
-"""Of a staircase. So few are not worth it to look at each planning which of them no longer matter."""
 
 
 class Split(NamedTuple):
@@ -127,107 +118,3 @@ class EventTimes(AskedOfSources):
     def _unknown(self, asked: Iterable[Split]) -> EventTimesUnknownError:
         source = next(iter(asked)).source
         return EventTimesUnknownError(f"source {source}: {self.problem(source)}")
-
-
-class Bounds(NamedTuple):
-    """What is known of an event time; `None`: nothing."""
-
-    least: Millis | None
-    most: Millis | None
-
-
-class Staircase:
-    """What is known of one split: records of which each is later than all before it, in their order.
-
-    Three lists of one length, since each planning looks a place up several times for each of thousands of splits.
-    """
-
-    __slots__ = ("_afters", "_offsets", "_times")
-
-    def __init__(self) -> None:
-        self._offsets: list[int] = []
-        self._times: list[Millis] = []
-        self._afters: list[Millis] = []
-        """The earliest time for which the record is known to be the answer."""
-
-    def first_later(self, time: Millis) -> Found | None:
-        """Return the first record later than `time`; `None`: not known."""
-        index = bisect_right(self._times, time)
-        if index == len(self._times) or self._afters[index] > time:
-            return None
-        return Found(self._offsets[index], self._times[index])
-
-    def reached(self, position: int) -> Millis | None:
-        """Return the largest event time that is known of the records up to and including the one at `position`.
-
-        Before the first record with an event time (compaction may leave a gap there) that record is the next one. It
-        is never more than the event time of the position; `None`: nothing is known.
-        """
-        index = bisect_right(self._offsets, position)
-        if index:
-            return self._times[index - 1]
-        return self._times[0] if self._times and self._afters[0] <= BEFORE_ALL else None
-
-    def read(self, position: int) -> Bounds:
-        """Return what is known of the largest event time of the records before `position`."""
-        index = bisect_left(self._offsets, position)
-        return Bounds(
-            self._times[index - 1] if index else None,
-            self._afters[index] if index < len(self._afters) else None,
-        )
-
-    def middle(self, position: int) -> Millis | None:
-        """Return the event time to ask for next, to halve what is not known of the event time of `position`.
-
-        `None`: it is known, or nothing is that could be halved.
-        """
-        index = bisect_right(self._offsets, position)
-        if index == 0 or index == len(self._offsets) or self._offsets[index - 1] == position:
-            return None
-        below, above = self._times[index - 1], self._afters[index]
-        return None if above <= below else (below + above) // 2
-
-    def learn(self, asked: Millis, found: Found) -> None:
-        """Remember that `found` is the first record later than `asked`."""
-        index = bisect_right(self._offsets, found.offset)
-        if index and (self._offsets[index - 1], self._times[index - 1]) == found:
-            self._afters[index - 1] = min(self._afters[index - 1], asked)
-        else:
-            self._insert(index, asked, found)
-
-    def learn_latest(self, found: Found) -> None:
-        """Remember a record of which it is only known that none before it is later (one may be as late)."""
-        offset, time = found
-        is_last = not self._offsets or offset > self._offsets[-1]  # as nearly always: it has come since
-        reached = self._times[-1] if is_last and self._times else self.reached(offset)
-        if reached is not None and reached >= time:
-            return
-        if is_last:
-            self._offsets.append(offset)
-            self._times.append(time)
-            self._afters.append(time)
-        else:
-            self.learn(time, found)
-
-    def forget_before(self, position: int) -> None:
-        """Forget what lies before the last record that is known of those before `position`, once it is worth it."""
-        if len(self._offsets) <= KEPT_STEPS:
-            return
-        index = bisect_left(self._offsets, position) - 1
-        if index > 0:
-            for kept in (self._offsets, self._times, self._afters):
-                del kept[:index]
-
-    def _insert(self, index: int, asked: Millis, found: Found) -> None:
-        """Insert a step; what contradicts it is forgotten, since the log was cut, or written anew.
-
-        Offsets and times rise: what contradicts it lies next to it.
-        """
-        low = high = index
-        while low and (self._offsets[low - 1] == found.offset or self._times[low - 1] >= found.time):
-            low -= 1
-        while high < len(self._times) and self._times[high] <= found.time:
-            high += 1
-        self._offsets[low:high] = [found.offset]
-        self._times[low:high] = [found.time]
-        self._afters[low:high] = [asked]

@@ -14,10 +14,10 @@ from collections import deque
 from headgate_contract import QueryControl
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
+from headgate_contract.triggers import TRIGGER_BASE_SECONDS
 from headgate_spark.planner.model import Trigger
 
-BASE_SECONDS = 0.1
-"""The trigger at which the engine drives every query: no interval is shorter."""
+BASE_SECONDS = TRIGGER_BASE_SECONDS
 
 TICK_JITTER_SECONDS = BASE_SECONDS / 10
 """How much before `due` a batch may be planned. Triggers come every 100 ms give or take a few; a gate that one
@@ -140,7 +140,6 @@ class Gate:
             self._no_later_than(self._after(planned_at, in_backlog=False))
 
     def ended(self, now: float) -> None:
-        """A batch was committed."""
         self._last_end = now
 
     def ended_without_data(self, seconds: float) -> None:

@@ -15,7 +15,7 @@ from headgate_spark.planner.model import HybridMemory, Position
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ReadSoFar:
     """How far a source has been read, as it is seen at a planning."""
 
     start: Position | None
@@ -54,30 +54,27 @@ class Hybrid:
         return source in self.after.values()
 
     def has_finished(self, source: str) -> bool:
-        """Tell whether the source is a history that has been read to its end."""
         return self.is_history(source) and source in self.memory.finished
 
     def phase(self, source: str) -> bool:
         """Tell whether the source is in a historical part, or waits behind one."""
         return self.waits(source) or (self.is_history(source) and not self.has_finished(source))
 
-    def advanced(self, progress: Mapping[str, Progress]) -> Hybrid:
+    def advanced(self, progress: Mapping[str, ReadSoFar]) -> Hybrid:
         """Return the chains with all ends fixed that are known, and whoever waits for a history at its end released.
 
         Asked at each planning before anything is handed out. Its memory must be kept before the first answer that
         relies on it, so that what is remembered is never behind what is read.
         """
-        memory = replace(self.memory, ends={**self._new_ends(progress), **self.memory.ends})
+        histories = {name: progress[name] for name in self.after.values() if name in progress}
+        counted = {name: p.latest for name, p in histories.items() if p.start is not None}
+        new = {name: dict(latest) for name, latest in counted.items() if latest is not None}
+        memory = replace(self.memory, ends={**new, **self.memory.ends})
         while more := self._newly_finished(progress, memory):
             memory = replace(memory, finished=memory.finished | more)
         return replace(self, memory=memory)
 
-    def _new_ends(self, progress: Mapping[str, Progress]) -> dict[str, Position]:
-        histories = {name: progress[name] for name in self.after.values() if name in progress}
-        counted = {name: p.latest for name, p in histories.items() if p.start is not None}
-        return {name: dict(latest) for name, latest in counted.items() if latest is not None}
-
-    def _newly_finished(self, progress: Mapping[str, Progress], memory: HybridMemory) -> frozenset[str]:
+    def _newly_finished(self, progress: Mapping[str, ReadSoFar], memory: HybridMemory) -> frozenset[str]:
         """Return the histories that are at their end; not one that itself still waits in the chain."""
         return frozenset(
             name

@@ -65,20 +65,15 @@ class Lag:
     @property
     def standing(self) -> Standing:
         """What keeps the source from reading, or leaves it nothing to read."""
-        idle = self.source.idle_seconds
+        idle, held = self.source.idle_seconds, self.source.held_lately_seconds
+        remarkable = [reason for reason in held if not reason.is_normal_pace]
+        held_longest_by = max(remarkable, key=lambda reason: held[reason], default=None)
         return Standing(
             finished=self.source.finished,
-            is_kept_back=self.source.paused or self._longest_hold in HELD_BY_GROUP,
+            is_kept_back=self.source.paused or held_longest_by in HELD_BY_GROUP,
             is_idle=None if idle is None else idle >= IDLE_SECONDS,
             pending=self.source.pending_records,
         )
-
-    @property
-    def _longest_hold(self) -> HeldBy | None:
-        """Return what held it for longest in the last minute, beside its normal pace."""
-        held = self.source.held_lately_seconds
-        remarkable = [reason for reason in held if not reason.is_normal_pace]
-        return max(remarkable, key=lambda reason: held[reason], default=None)
 
 
 class LagVotes:
@@ -142,7 +137,6 @@ class LagVotes:
         return any(latch.answer for latch in self._latches.values())
 
     def of_source(self, name: str) -> tuple[LagVoter, ...]:
-        """Return the voters by which a source is in backlog."""
         return tuple(voter for voter in LagVoter if self._latches.get((name, voter), UNHEARD).answer)
 
 

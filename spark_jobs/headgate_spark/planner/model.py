@@ -174,7 +174,6 @@ class BatchReport:
 
     @property
     def total(self) -> int:
-        """Records read from all sources."""
         return sum(self.records.values())
 
     @property

@@ -121,7 +121,6 @@ AT_ONCE = Pipeline(always_open, (history_at_once, verdict, known, everything), i
 
 
 def pipeline_of(settings: Settings) -> Pipeline:
-    """Return how a query is planned."""
     if settings.ends_when_idle:
         return TO_THE_END if settings.bounds_batches else AT_ONCE
     return LIVE if settings.bounds_batches else UNLISTED

@@ -204,7 +204,7 @@ class QueryPlanner:
 
     def _enter_round(self, state: SourceState, start: Position | None, now: float) -> Round:
         """Note that a source is asked: the first one of its trigger, another one, or one that has waited."""
-        moved = state.has_moved_to(start)
+        moved = start is not None and state.position is not None and start != state.position
         state.asked(start)
         current = self._round
         if current is None:

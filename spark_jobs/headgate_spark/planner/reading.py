@@ -11,7 +11,7 @@ expected, and what they read beyond that is a debt that the next batches wait fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from typing import Union
 
@@ -20,12 +20,34 @@ from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment_member import Part
 from headgate_spark.planner.allotment import Reader
 from headgate_spark.planner.bucket import RateLimit
-from headgate_spark.planner.model import ReadLimit, TakeAll, TakeBytes, TakeLimit, TakeUpTo
+from headgate_spark.planner.model import Position, ReadLimit, TakeAll, TakeBytes, TakeLimit, TakeUpTo
 from headgate_spark.planner.shares import ends_after
+from headgate_spark.planner.snapshots import Snapshots
 from headgate_spark.planner.source import SourceState
-from headgate_spark.planner.span import Span
 
 Take = Union[TakeAll, TakeUpTo, TakeLimit, TakeBytes]
+Span = Mapping[str, Position]
+"""The ends of a backlog that is read as one batch (`intervalDuringBacklog: 0s`), by source; empty outside of one."""
+
+
+def fixed(
+    span: Span, readers: Iterable[SourceState], sources: Iterable[SourceState], snapshots: Snapshots
+) -> Span:
+    """Return the span with the ends of `sources`, unless `readers` have not reached the ones in force yet.
+
+    They are fixed when a backlog is first planned: at what the sources have, or where the snapshot of a change stream
+    ends. Where `batch.maxRecords` cuts the batch, those that follow end at the same place; what arrived meanwhile is
+    the next span.
+    """
+    if any(any(s.rooms(span[s.name]).values()) for s in readers if s.name in span):
+        return span
+    counted = {s.name: s.latest for s in sources if s.is_counted and s.latest is not None}
+    return {
+        name: latest
+        if (ends := snapshots.ends(name)) is None
+        else {split: min(end, ends.get(split, end)) for split, end in latest.items()}
+        for name, latest in counted.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +71,7 @@ def reach_of(state: SourceState, limits: Limits, now: float, *, look: float, who
     `look` is how long (seconds) it is left alone after it had nothing, `whole` asks for one batch of all it has.
     """
     if not state.is_counted:
-        if state.looked_lately(now, look):
+        if state.exhausted and now < state.looks_again_at(look):
             return Reader(name=state.name, hold=HeldBy.NOTHING_PENDING)
         takes_all = whole or state.read_limit in (ReadLimit.GATE, ReadLimit.OFFSETS)
         return Reader(name=state.name, takes_all=takes_all)

@@ -37,7 +37,8 @@ class RealTime:
 
     def __init__(self, *, has_run: bool) -> None:
         """`has_run`: a batch of the query was planned in an earlier run."""
-        self._control = LiveControl()
+        self.control = LiveControl()
+        """How the query is to run while it is live."""
         self.has_run = has_run
         """A batch of the query was planned before, in this run or an earlier one."""
         self.hindrance: str | None = None
@@ -62,10 +63,10 @@ class RealTime:
     def follow(self, settings: Settings, sources: Collection[SourceState]) -> None:
         """Take trigger and document. Whoever declares it anew may have done something about a refusal."""
         control = settings.control.live if settings.control else LiveControl()
-        if control != self._control:
+        if control != self.control:
             self.refusal, self.fall, self._refusals = None, None, 0
             self._not_before, self._falls = -math.inf, 0
-        self._control = control
+        self.control = control
         self.hindrance = _hindrance(settings, sources) if control.real_time else None
 
     def refused(self, why: str, now: float, *, passes: bool) -> None:
@@ -95,16 +96,6 @@ class RealTime:
 
     # What it decides
 
-    @property
-    def batch_seconds(self) -> float:
-        """How long a batch lasts."""
-        return self._control.batch_seconds
-
-    @property
-    def is_wanted(self) -> bool:
-        """Whether the query is to be live in it."""
-        return self._control.real_time
-
     def is_awaited(self, *, backlog: bool, now: float) -> bool:
         """Tell whether nothing but what is still to be read keeps the query from it.
 
@@ -121,7 +112,7 @@ class RealTime:
 
     @property
     def _is_possible(self) -> bool:
-        return self._control.real_time and self.hindrance is None
+        return self.control.real_time and self.hindrance is None
 
     def changes_at(self, now: float) -> float:
         """Return when it may be gone into by time alone."""

@@ -24,7 +24,6 @@ UNTOLD = (
 
 
 def snapshot_of(query: QueryState, booking: Booking, now: float) -> QuerySnapshot:
-    """Return a query as it stands now."""
     return QuerySnapshot(
         name=query.name,
         backlog=query.gate.backlog,
@@ -38,7 +37,7 @@ def snapshot_of(query: QueryState, booking: Booking, now: float) -> QuerySnapsho
         sources=tuple(_of_source(query, booking, name, now) for name in query.sources),
         watermark_held_by=query.alignment.watermark_held_by(now),
         votes=bool(query.votes.sources),
-        real_time=query.real_time.is_on if query.real_time.is_wanted else None,
+        real_time=query.real_time.is_on if query.real_time.control.real_time else None,
         real_time_refused=query.real_time.why_not,
     )
 

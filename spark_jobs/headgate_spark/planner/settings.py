@@ -27,7 +27,6 @@ class Settings:
 
     @property
     def batch(self) -> BatchControl:
-        """The bounds of a batch."""
         return self.control.batch if self.control else BatchControl()
 
     def of_source(self, name: str) -> SourceControl:
@@ -55,7 +54,6 @@ class Settings:
         return self.trigger.kind is not TriggerKind.PROCESSING_TIME
 
     def new_checkpoint_request(self, before: Settings) -> bool:
-        """Tell whether a checkpoint was asked for since."""
         asked = self.control.checkpoint_request if self.control else None
         return asked is not None and (before.control is None or asked != before.control.checkpoint_request)
 

@@ -10,40 +10,31 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import TypeVar
 
-from headgate_contract.newer import dataclass
 from headgate_spark.planner.model import Position
 
 K = TypeVar("K", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """What a source could use."""
-
-    pending: int | None
-    """Records within reach; `None`: not known, could be any number."""
-    most: int | None = None
-    """What its rate limit allows; `None`: everything."""
-
-    @property
-    def cap(self) -> int | None:
-        """The most that it can be given; `None`: no bound."""
-        return min((n for n in (self.pending, self.most) if n is not None), default=None)
-
-
-def share_grant(grant: int, demands: Mapping[K, Demand], turn: int = 0) -> dict[K, int]:
+def share_grant(
+    grant: int, pending: Mapping[K, int | None], most: Mapping[K, int | None], turn: int = 0
+) -> dict[K, int]:
     """Divide `grant` records over sources.
 
-    A source that cannot tell what is pending has an equal share set aside, and what the others leave.
+    `pending` are their records within reach, `None`: not known, could be any number. `most` is what their rate limits
+    allow, `None`: everything. A source that cannot tell what is pending has an equal share set aside, and what the
+    others leave.
     """
-    known = {name: d.pending for name, d in demands.items() if d.pending is not None}
-    unknown = {name: 1 for name in demands if name not in known}
-    caps = {name: grant if d.cap is None else d.cap for name, d in demands.items()}
-    equal_shares = grant * len(unknown) // max(1, len(demands))
+    known = {name: records for name, records in pending.items() if records is not None}
+    unknown = {name: 1 for name in pending if name not in known}
+    caps = {
+        name: min((n for n in (records, most[name]) if n is not None), default=grant)
+        for name, records in pending.items()
+    }
+    equal_shares = grant * len(unknown) // max(1, len(pending))
     set_aside = sum(divide(equal_shares, unknown, caps, turn).values())
     of_known = divide(grant - set_aside, known, caps, turn)
     of_unknown = divide(grant - sum(of_known.values()), unknown, caps, turn)
-    return {name: of_known.get(name, 0) + of_unknown.get(name, 0) for name in demands}
+    return {name: of_known.get(name, 0) + of_unknown.get(name, 0) for name in pending}
 
 
 def room(start: Position, latest: Position, *bounds: Position) -> dict[str, int]:
@@ -75,7 +66,8 @@ def divide(total: int, weights: Mapping[K, int], caps: Mapping[K, int], turn: in
     open_for = [key for key, weight in weights.items() if weight > 0 and caps[key] > 0]
     total = max(0, total)
     shares = dict.fromkeys(weights, 0)
-    for key in _in_turn(open_for, turn)[:total]:
+    first = turn % len(open_for) if open_for else 0
+    for key in (open_for[first:] + open_for[:first])[:total]:
         shares[key] = 1
     if total <= len(open_for):
         return shares
@@ -84,11 +76,6 @@ def divide(total: int, weights: Mapping[K, int], caps: Mapping[K, int], turn: in
     for key, more in _proportional(total - len(open_for), weights_left, left).items():
         shares[key] += more
     return shares
-
-
-def _in_turn(keys: list[K], turn: int) -> list[K]:
-    first = turn % len(keys) if keys else 0
-    return keys[first:] + keys[:first]
 
 
 def _proportional(total: int, weights: Mapping[K, int], caps: Mapping[K, int]) -> dict[K, int]:

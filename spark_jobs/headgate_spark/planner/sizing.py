@@ -111,14 +111,11 @@ class BatchSizer:
         number does (`maxRecords`, growth, memory).
         """
         seconds = target if self.cost is None else max(target, 2 * self.cost.fixed_seconds)
-        bound = max(least, self._cost_bound(seconds, least))
-        records = min(bound, max(least, self._in_time(seconds, least)), *self._limits(target, seconds, batch))
-        return Grant(_whole(records), seconds, None if bound == math.inf else _whole(bound))
-
-    def _cost_bound(self, seconds: float, least: int) -> float:
-        """Return how many records a batch may have by what larger ones cost, or smaller ones might."""
         ceiling = math.inf if self._is_much_longer(seconds) else self._ceiling.records
-        return min(ceiling, self._in_time(seconds, least)) if self._has_overrun(seconds) else ceiling
+        in_time = self._in_time(seconds, least)
+        bound = max(least, min(ceiling, in_time) if self._has_overrun(seconds) else ceiling)
+        records = min(bound, max(least, in_time), *self._limits(target, seconds, batch))
+        return Grant(_whole(records), seconds, None if bound == math.inf else _whole(bound))
 
     def _is_much_longer(self, seconds: float) -> bool:
         """Whether a target is one for which the sizes that were compared tell nothing."""
@@ -133,7 +130,9 @@ class BatchSizer:
             limits.append(max(batch.initial_records, self._kept(seconds, batch)))
         else:
             grown = max(self._last_full, self._proven(target)) * batch.max_growth
-            limits.append(max(grown, self._tried(seconds), self._kept(seconds, batch)))
+            # growth keeps no batch from the best of the sizes that are compared
+            tried = 0 if self._is_much_longer(seconds) else self._ceiling.largest
+            limits.append(max(grown, tried, self._kept(seconds, batch)))
         return limits
 
     def _kept(self, seconds: float, batch: BatchControl) -> float:
@@ -142,10 +141,6 @@ class BatchSizer:
         if self._pace is None or len(own) > 1 or max(own, default=0) > batch.initial_records:
             return 0.0
         return self._pace.records_in(seconds, batch.max_growth)
-
-    def _tried(self, seconds: float) -> int:
-        """Return the largest of the sizes that are compared: growth keeps no batch from the best of them."""
-        return 0 if self._is_much_longer(seconds) else self._ceiling.largest
 
     def _in_time(self, seconds: float, least: int) -> float:
         """Return how many records should take `seconds`, or tell what they cost where nothing else does.

@@ -150,7 +150,6 @@ class Snapshots:
         self._sources: dict[str, _Source] = {}
 
     def phase(self, source: str) -> bool:
-        """Tell whether a source is in its snapshot."""
         return source in self._sources and self._sources[source].is_in_phase
 
     def waits(self, source: str) -> bool:
@@ -198,7 +197,10 @@ class Snapshots:
         before = self._sources.setdefault(state.name, _Source())
         splits: list[_Split] = []
         if state.position is not None and state.latest is not None and state.is_counted:
-            self._note_growth(before, state.latest, now)
+            before.latest = {
+                split: before.latest[split] if before.latest.get(split, (-1, 0.0))[0] == end else (end, now)
+                for split, end in state.latest.items()
+            }
             splits = [
                 _Split(name, at, state.latest[name], (known or {}).get(name), before.latest[name][1])
                 for name, at in state.position.items()
@@ -216,13 +218,6 @@ class Snapshots:
             return False
         over = frozenset().union(*(found.over for found in known.values()))
         return self._judge(before, splits, over, now)
-
-    @staticmethod
-    def _note_growth(source: _Source, latest: Position, now: float) -> None:
-        source.latest = {
-            split: source.latest[split] if source.latest.get(split, (-1, 0.0))[0] == end else (end, now)
-            for split, end in latest.items()
-        }
 
     def _search_in(self, source: str, splits: list[_Split], *, also_nowhere: bool) -> None:
         """Have it searched where that is not known.
@@ -266,12 +261,10 @@ class Snapshots:
         self._note_open(source, [split for split in splits if split.is_open and not split.is_over(over)], now)
         before, source.ends = source.ends, None
         if inside:
-            source.ends = {split.name: _end_of(split) for split in splits}
+            source.ends = {  # changes are for the batch behind it
+                split.name: split.found.end if split.found is not None and split.is_inside else split.position
+                for split in splits
+            }
         if source.ends is None or before is None:
             return source.ends is not before
         return any(source.ends[split.name] != before.get(split.name, math.inf) for split in inside)
-
-
-def _end_of(split: _Split) -> int:
-    """Return where a split ends in a batch that spans the snapshot: changes are for the batch behind it."""
-    return split.found.end if split.is_inside and split.found is not None else split.position

@@ -13,8 +13,7 @@ from typing import NamedTuple
 from headgate_contract import SourceControl
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.bucket import RateLimit
-from headgate_spark.planner.files import FileCount
-from headgate_spark.planner.hybrid import Hybrid, Progress
+from headgate_spark.planner.hybrid import Hybrid, ReadSoFar
 from headgate_spark.planner.model import Answer, Hold, Position, ReadLimit, Source, Wait
 from headgate_spark.planner.shares import room
 
@@ -64,7 +63,6 @@ class HeldTime:
         self.reason, self._since = reason, now
 
     def seconds(self, now: float) -> dict[HeldBy, float]:
-        """Return the seconds by reason, up to now."""
         if self.reason is None:
             return dict(self._seconds)
         lasted = self._seconds.get(self.reason, 0.0) + max(0.0, now - self._since)
@@ -80,6 +78,67 @@ class HeldTime:
             if (seconds := hold.end - max(hold.begin, now - LATELY_SECONDS)) > 0:
                 found[hold.reason] = found.get(hold.reason, 0.0) + seconds
         return found
+
+
+ENOUGH_BYTES = 2**20
+"""Read by a run, from which on bytes per record are believed: headers are a small part of them by then."""
+REMEMBERED_FILES = 8
+"""Batches of which the smallest records count: one odd file does not make batches small for good."""
+
+
+class FileCount:
+    """How many files a batch may take of a source that takes a limit in files, or in bytes, and tells nothing before.
+
+        files = grant / records per file
+        bytes = grant * bytes per record, the fewest that one of the last batches had
+
+    Batches tell their records but not their files: `records / limit` is a lower bound, exact for a limit of one, so
+    the first batch is one file. One that brings much less than expected met the end of the input or smaller files;
+    the limit is halved, and if it comes down to one, the size is known again. Bytes, where the source tells them, are
+    for a batch that spans a backlog. A small file has more bytes per record than a large one (header, footer,
+    dictionaries), so until enough has been read a batch has no more than `max_growth` times the bytes read before it.
+    """
+
+    def __init__(self) -> None:
+        self.records_per_file: float | None = None
+        self._most = 1.0
+        self._bytes = 0
+        self._bytes_per_record: deque[float] = deque(maxlen=REMEMBERED_FILES)
+
+    def for_records(self, records: int, *, grows_freely: bool = False) -> int:
+        """Return how many files should bring about that many records; at least one.
+
+        `grows_freely`: not bounded by what the last batch was (a batch that spans a backlog).
+        """
+        if self.records_per_file is None:
+            return 1
+        wanted = records / self.records_per_file
+        return max(1, int(wanted if grows_freely else min(wanted, self._most)))
+
+    def bytes_for(self, records: int, max_growth: float) -> int | None:
+        """Return how many bytes of files bring at most that many records, as far as is known; `None`: it is not.
+
+        Bounded by the bytes that were read before as long as these are few.
+        """
+        if not self._bytes_per_record:
+            return None
+        wanted = records * min(self._bytes_per_record)
+        return max(1, int(wanted if self._bytes >= ENOUGH_BYTES else min(wanted, max_growth * self._bytes)))
+
+    def measured(self, records: int, size: int | None) -> None:
+        """Learn from a batch whose files had `size` bytes in all; `None`: nobody can tell."""
+        if size is not None and size > 0 and records > 0:
+            self._bytes += size
+            self._bytes_per_record.append(size / records)
+
+    def read(self, files: int, records: int, max_growth: float) -> None:
+        """Learn from a batch that was limited to `files` and brought `records`."""
+        if records <= 0:
+            return
+        known = self.records_per_file
+        as_expected = known is None or 2 * records >= files * known
+        self.records_per_file = records if files == 1 or known is None else max(known, records / files)
+        self._most = files * max_growth if as_expected else max(1.0, files / 2)
 
 
 class SourceState:
@@ -113,10 +172,6 @@ class SourceState:
 
     # What is seen
 
-    def has_moved_to(self, start: Position | None) -> bool:
-        """Tell whether `start` is another position than the one that is known."""
-        return start is not None and self.position is not None and start != self.position
-
     def asked(self, start: Position | None) -> None:
         """Spark asked, and said where the source is."""
         self.seen = True
@@ -149,10 +204,6 @@ class SourceState:
     def could_not_tell(self) -> bool:
         """Whether it was asked for its latest position and has not told one: no stream does before Spark opens it."""
         return self.is_counted and self.latest is None and self._surveyed_at is not None
-
-    def looked_lately(self, now: float, interval: float) -> bool:
-        """Tell whether the source was asked for everything new within `interval` seconds and had nothing."""
-        return self.exhausted and now < self.looks_again_at(interval)
 
     def looks_again_at(self, interval: float) -> float:
         """Return when `interval` seconds have passed since it was asked for everything new and had nothing."""
@@ -203,9 +254,8 @@ class SourceState:
         return room(self.position, self.latest, *bounds)
 
     @property
-    def progress(self) -> Progress:
-        """How far it has been read, for the hybrid."""
-        return Progress(self.position if self.is_counted else None, self.latest, self.exhausted)
+    def progress(self) -> ReadSoFar:
+        return ReadSoFar(self.position if self.is_counted else None, self.latest, self.exhausted)
 
     @property
     def is_restless(self) -> bool:

@@ -28,12 +28,12 @@ from headgate_spark.planner.model import (
     TriggerKind,
 )
 from headgate_spark.planner.pace import Pace
+from headgate_spark.planner.reading import Span
 from headgate_spark.planner.real_time import RealTime
 from headgate_spark.planner.settings import Settings
 from headgate_spark.planner.sizing import BatchSizer, Grant
 from headgate_spark.planner.snapshots import SnapshotEnds, Snapshots
 from headgate_spark.planner.source import SURVEY_SECONDS, SourceState
-from headgate_spark.planner.span import Span
 from headgate_spark.planner.unread import Behind, UnreadRecords, UnreadTimes
 
 LEAST_SURVEY_SECONDS = 0.2

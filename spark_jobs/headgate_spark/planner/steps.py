@@ -17,11 +17,10 @@ from headgate_spark.planner.allotment import Allotment, Reader, allot
 from headgate_spark.planner.ending import can_begin_empty
 from headgate_spark.planner.hybrid import Hybrid
 from headgate_spark.planner.model import Position, TakeUpTo, TriggerKind
-from headgate_spark.planner.reading import Limits, rated, reach_of
+from headgate_spark.planner.reading import Limits, Span, fixed, rated, reach_of
 from headgate_spark.planner.rounds import Question
 from headgate_spark.planner.sizing import Grant, target_seconds, with_remainder
 from headgate_spark.planner.source import SourceState
-from headgate_spark.planner.span import Span, fixed
 from headgate_spark.planner.state import InForce, QueryState
 
 
@@ -56,7 +55,6 @@ class Draft:
 
     @classmethod
     def of(cls, asked: Question) -> Draft:
-        """Begin the planning that a question needs."""
         query, current = asked.query, asked.round
         takes = {} if asked.batch is None else asked.batch.takes
         return cls(

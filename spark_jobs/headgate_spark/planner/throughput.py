@@ -51,7 +51,6 @@ class Cost:
         return 1.0 / self.seconds_per_record
 
     def seconds(self, records: int) -> float:
-        """How long a batch of so many records takes."""
         return self.fixed_seconds + self.seconds_per_record * records
 
 

@@ -7,6 +7,7 @@ begins, and what was asked in vain is told (`asked_in_vain`), so that a search b
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -19,7 +20,6 @@ from headgate_spark.planner.event_times import (
     Latest,
     Millis,
     Split,
-    Staircase,
 )
 
 LOCATE_ROUNDS = 48
@@ -29,18 +29,32 @@ LOOK_AGAIN_SECONDS = 60.0
 count by then."""
 
 
+KEPT_STEPS = 8
+"""Steps of a split. So few are not worth it to look at each planning which of them no longer matter."""
 EXPECT_SECONDS = 1.0
 """For so long after records of a split were looked at, more are expected, and the next look begins ahead of it."""
 
 
-class SplitTimes(Staircase):
-    """What is known of the event times of one split."""
+class SplitTimes:
+    """What is known of the event times of one split. What has been answered stays true, so each answer is a step:
 
-    __slots__ = ("is_located", "latest", "looked_at", "looked_in_vain", "looked_to", "planned_to", "split")
+        event time                       ____|  found: (offset, time)
+                            ____________|       asked for any t in [after, time), the answer is the same record
+                           offset ->
+
+    They are in the order of their records, each of which is later than all before it: three lists of one length,
+    since each planning looks a place up several times for each of thousands of splits.
+    """
+
+    __slots__ = ("_afters", "_offsets", "_times", "is_located", "latest", "looked_at", "looked_in_vain", "looked_to",
+                 "planned_to", "split")  # fmt: skip
 
     def __init__(self, split: Split) -> None:
-        super().__init__()
         self.split = split
+        self._offsets: list[int] = []
+        self._times: list[Millis] = []
+        self._afters: list[Millis] = []
+        """The earliest time for which the record is known to be the answer."""
         self.looked_to: int | None = None
         """The offset before which it is known how late the records are; `None`: nothing is known."""
         self.latest: Millis | None = None
@@ -54,7 +68,6 @@ class SplitTimes(Staircase):
         self.is_located = False
 
     def looked(self, latest: Latest, now: float) -> None:
-        """It was looked how late the records are."""
         found, self.looked_to = latest
         self.looked_at = now
         if found is None:
@@ -87,13 +100,98 @@ class SplitTimes(Staircase):
 
         Of what was planned unseen, in an earlier run for one, it is that of the latest record that is known.
         """
-        return self.read(position).least if self.planned_to is None else self.planned_to
+        return self.read(position)[0] if self.planned_to is None else self.planned_to
 
     def planned(self, end: int, limit: Millis | None) -> None:
         """Remember how late the records before `end` may be: those that are planned, none past `limit`."""
         looked = self.latest if self.looked_to is not None and end <= self.looked_to else None
-        known = [time for time in (self.read(end).most, looked, limit) if time is not None]
+        known = [time for time in (self.read(end)[1], looked, limit) if time is not None]
         self.planned_to = min(known) if known else None
+
+    # The steps -------------------------------------------------------------------------------------
+
+    def first_later(self, time: Millis) -> Found | None:
+        """Return the first record later than `time`; `None`: not known."""
+        index = bisect_right(self._times, time)
+        if index == len(self._times) or self._afters[index] > time:
+            return None
+        return Found(self._offsets[index], self._times[index])
+
+    def reached(self, position: int) -> Millis | None:
+        """Return the largest event time that is known of the records up to and including the one at `position`.
+
+        Before the first record with an event time (compaction may leave a gap there) that record is the next one. It
+        is never more than the event time of the position; `None`: nothing is known.
+        """
+        index = bisect_right(self._offsets, position)
+        if index:
+            return self._times[index - 1]
+        return self._times[0] if self._times and self._afters[0] <= BEFORE_ALL else None
+
+    def read(self, position: int) -> tuple[Millis | None, Millis | None]:
+        """Return the least and the most that the largest event time of the records before `position` may be.
+
+        `None`: nothing is known.
+        """
+        index = bisect_left(self._offsets, position)
+        least = self._times[index - 1] if index else None
+        return least, self._afters[index] if index < len(self._afters) else None
+
+    def middle(self, position: int) -> Millis | None:
+        """Return the event time to ask for next, to halve what is not known of the event time of `position`.
+
+        `None`: it is known, or nothing is that could be halved.
+        """
+        index = bisect_right(self._offsets, position)
+        if index == 0 or index == len(self._offsets) or self._offsets[index - 1] == position:
+            return None
+        below, above = self._times[index - 1], self._afters[index]
+        return None if above <= below else (below + above) // 2
+
+    def learn(self, asked: Millis, found: Found) -> None:
+        """Remember that `found` is the first record later than `asked`."""
+        index = bisect_right(self._offsets, found.offset)
+        if index and (self._offsets[index - 1], self._times[index - 1]) == found:
+            self._afters[index - 1] = min(self._afters[index - 1], asked)
+        else:
+            self._insert(index, asked, found)
+
+    def learn_latest(self, found: Found) -> None:
+        """Remember a record of which it is only known that none before it is later (one may be as late)."""
+        offset, time = found
+        is_last = not self._offsets or offset > self._offsets[-1]  # as nearly always: it has come since
+        reached = self._times[-1] if is_last and self._times else self.reached(offset)
+        if reached is not None and reached >= time:
+            return
+        if is_last:
+            self._offsets.append(offset)
+            self._times.append(time)
+            self._afters.append(time)
+        else:
+            self.learn(time, found)
+
+    def forget_before(self, position: int) -> None:
+        """Forget what lies before the last record that is known of those before `position`, once it is worth it."""
+        if len(self._offsets) <= KEPT_STEPS:
+            return
+        index = bisect_left(self._offsets, position) - 1
+        if index > 0:
+            for kept in (self._offsets, self._times, self._afters):
+                del kept[:index]
+
+    def _insert(self, index: int, asked: Millis, found: Found) -> None:
+        """Insert a step; what contradicts it is forgotten, since the log was cut, or written anew.
+
+        Offsets and times rise: what contradicts it lies next to it.
+        """
+        low = high = index
+        while low and (self._offsets[low - 1] == found.offset or self._times[low - 1] >= found.time):
+            low -= 1
+        while high < len(self._times) and self._times[high] <= found.time:
+            high += 1
+        self._offsets[low:high] = [found.offset]
+        self._times[low:high] = [found.time]
+        self._afters[low:high] = [asked]
 
 
 class Rooms(NamedTuple):
@@ -106,7 +204,6 @@ class Rooms(NamedTuple):
 
     @classmethod
     def joined(cls, every: Iterable[Rooms]) -> Rooms:
-        """Return the rooms of several sources as one."""
         splits, starts, ends = tuple(zip(*every)) or ((), (), ())
         return cls(list(chain(*splits)), list(chain(*starts)), list(chain(*ends)))
 
@@ -127,12 +224,10 @@ class TimeIndex:
         self._looked_in_vain: Sequence[SplitTimes] = ()
 
     def of(self, source: str, names: Iterable[str]) -> list[SplitTimes]:
-        """Return what is known of splits of a source."""
         known = self._known.setdefault(source, {})
         return [known.get(n) or known.setdefault(n, SplitTimes(Split(source, n))) for n in names]
 
     def __getitem__(self, split: Split) -> SplitTimes:
-        """Return what is known of one split."""
         return self.of(split.source, (split.split,))[0]
 
     def begin(self, now: float) -> None:

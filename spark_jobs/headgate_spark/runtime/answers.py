@@ -36,7 +36,6 @@ class End:
 
 
 def written(answer: Stopping | End) -> str:
-    """Return an answer as JSON."""
     return json.dumps(asdict(answer))
 
 

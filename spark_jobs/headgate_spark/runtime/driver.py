@@ -11,7 +11,6 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import structlog
 
@@ -19,15 +18,16 @@ from headgate_contract import ControlDocument
 from headgate_contract.exit_codes import OOM_KILLED, PREVIOUS_END
 from headgate_spark import event_time
 from headgate_spark.engine import garbage
-from headgate_spark.engine.checkpoint import Checkpoint, HadoopCheckpoint, acquire_lock
+from headgate_spark.engine.beside import tolerated
+from headgate_spark.engine.checkpoint import Checkpoint, acquire_lock
 from headgate_spark.engine.control_file import ControlFile
 from headgate_spark.engine.decoders import look_in
+from headgate_spark.engine.directory import HadoopDirectory
 from headgate_spark.engine.executors import Executors, look_after
 from headgate_spark.engine.fencing import Fencing
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.oom_kills import OomKills
 from headgate_spark.engine.questions import StrangerError, Verb, verbs
-from headgate_spark.engine.records import DriverAlignment
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.shim import DriverJvm, require_protocol
@@ -36,10 +36,9 @@ from headgate_spark.engine.task_memory import MemoryGauge
 from headgate_spark.exporter.server import Exporter
 from headgate_spark.kafka.event_times import by_clients_of
 from headgate_spark.kafka.groups import JvmGroups, client_options
-from headgate_spark.kafka.lookups import beginnings
+from headgate_spark.kafka.lookups import JvmTopicIds, beginnings
 from headgate_spark.kafka.publishing import Publisher
 from headgate_spark.kafka.snapshots import snapshots_by_consumers_of
-from headgate_spark.kafka.topics import JvmTopicIds
 from headgate_spark.kafka.unread import by_consumers_of
 from headgate_spark.runtime.answers import End, Stopping, written
 from headgate_spark.runtime.fences import open_fence
@@ -81,7 +80,7 @@ class Runtime:
             find_beginnings=lambda options, splits: beginnings(self._driver.view, options, splits),
             open_topic_ids=lambda options: JvmTopicIds(self._driver.view, options),
             file_bytes=lambda handle: self._driver.file_bytes(handle),  # noqa: PLW0108
-            alignment=DriverAlignment(lambda: by_clients_of(self._driver.view)),
+            event_times=lambda: by_clients_of(self._driver.view),
             unread=lambda: by_consumers_of(self._driver.view),
             snapshots=lambda: snapshots_by_consumers_of(self._driver.view),
             control=settings.control,
@@ -90,7 +89,14 @@ class Runtime:
         )
         self.governor = Governor(services, follows_oom_kill=os.environ.get(PREVIOUS_END) == OOM_KILLED)
         self.executors = Executors(between_batches=lambda: self.governor.table.is_between_batches)
-        self._control = None if settings.control is None else self._watch(settings.control)
+        self._control = None
+        if settings.control is not None:
+            self._control = ControlFile(
+                settings.control,
+                on_document=self._take_document,
+                on_refusal=self.governor.documents.refuse,
+                on_look=self.governor.deliver,
+            )
 
     def start(self) -> int:
         """Start everything that does not need Spark yet; returns the port of the metrics. Raises OSError."""
@@ -104,13 +110,11 @@ class Runtime:
         return port
 
     def verbs(self) -> Mapping[str, Verb]:
-        """Return all that it can be asked."""
-
         def await_wish() -> None:
             self._wants_to_end.wait()
 
         of_the_shim = {name: self._of_this_driver(verb) for name, verb in verbs(self.governor).items()}
-        of_the_shim |= {name: garbage.then_set_aside(of_the_shim[name]) for name in ("begins", "ended")}
+        of_the_shim["ended"] = garbage.then_look(of_the_shim["ended"])
         of_the_launcher: dict[str, Verb] = {
             "stop_planning": self._stop_planning,
             "await_boundaries": self._await_boundaries,
@@ -119,15 +123,8 @@ class Runtime:
             "end": self._end,
             "decoder": event_time.take,  # may come before there is a JVM
         }
-        return (
-            of_the_shim
-            | of_the_launcher
-            | {
-                "attached": self._attached,
-                "stop": self._stop,
-                "answers": lambda: None,
-            }
-        )
+        of_both: dict[str, Verb] = {"attached": self._attached, "stop": self._stop, "answers": lambda: None}
+        return of_the_shim | of_the_launcher | of_both
 
     def jvm_is_gone(self) -> None:
         """Note, as far as it is known, what the JVM has died of; it is not there to be asked."""
@@ -158,7 +155,6 @@ class Runtime:
         if self._settings.follows_jvm:
             self._oom_kills = OomKills(members["pid"])
         self._jvm = jvm
-        garbage.set_aside_soon()
 
     def _stop(self) -> None:
         """Stop every query at a batch boundary."""
@@ -180,7 +176,9 @@ class Runtime:
         return written(Stopping([run.name for run in runs], ends, some))
 
     def _await_boundaries(self) -> None:
-        deadline = time.monotonic() + self._grace_seconds()
+        document = self.governor.documents.newest
+        grace = DEFAULT_GRACE_SECONDS if document is None else document.grace_period_seconds
+        deadline = time.monotonic() + grace
         self._await_taken_up(deadline)
         await_boundaries(self.governor.runs, deadline)
 
@@ -208,11 +206,11 @@ class Runtime:
         self._publisher.close()
         self._settle()
         governor, endings = self.governor, self.governor.endings
-        if governor.has_seen_a_query and wants_memory != "no":
+        if governor.table.has_had_any and wants_memory != "no":
             endings.jvm_ran_out_of_memory(certain=wants_memory == "yes")
         return written(
             End(
-                has_seen_query=governor.has_seen_a_query,
+                has_seen_query=governor.table.has_had_any,
                 unread=endings.unread,
                 explanations=endings.explanations,
                 checkpoint_in_use=endings.checkpoint_in_use,
@@ -233,19 +231,9 @@ class Runtime:
 
     def _settle(self) -> None:
         """Wait until Spark has told of all that has happened."""
-        try:
+        with tolerated("Spark could not be asked for its last events"):
             if self._jvm is not None:
                 self._jvm.shim("Shim").settle(SETTLE_MILLIS)
-        except Exception as error:  # a JVM that is ending answers in many ways
-            log.debug("Spark could not be asked for its last events", error=str(error))
-
-    def _watch(self, path: Any) -> ControlFile:
-        return ControlFile(
-            path,
-            on_document=self._take_document,
-            on_refusal=self.governor.documents.refuse,
-            on_look=self.governor.deliver,
-        )
 
     def _take_document(self, document: ControlDocument) -> None:
         self.governor.take_document(document)
@@ -260,13 +248,9 @@ class Runtime:
         except Exception:  # a JVM that is ending answers in many ways
             log.warning("leases could not be recalled; they end within two seconds", exc_info=True)
 
-    def _grace_seconds(self) -> float:
-        document = self.governor.documents.newest
-        return DEFAULT_GRACE_SECONDS if document is None else document.grace_period_seconds
-
     def _open_checkpoint(self, described: Descriptor) -> Checkpoint:
-        jvm = self._driver
-        return HadoopCheckpoint(jvm.view, jvm.files_of(described.run_id), described.checkpoint)
+        jvm, files = self._driver.view, self._driver.files_of(described.run_id)
+        return Checkpoint(described.checkpoint, lambda uri: HadoopDirectory(jvm, files, uri))
 
     def _open_fence(self, described: Descriptor, checkpoint: Checkpoint, is_locked: bool) -> Fencing | None:
         name = self._full_name()
@@ -301,10 +285,6 @@ def stop_queries(runs: Sequence[QueryRun]) -> None:
 
 
 def _stop(run: QueryRun) -> None:
-    try:
-        if run.started is not None:
-            run.started.query.stop()
-    except Exception as error:  # the job may be ending the session at the same time
-        log.debug("query could not be stopped", query=run.name, error=str(error))
-        return
-    log.info("query stopped", query=run.name)
+    with tolerated("query could not be stopped", query=run.name):  # the job may be ending the session as well
+        run.started.stop()
+        log.info("query stopped", query=run.name)

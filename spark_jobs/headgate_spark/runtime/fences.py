@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 from headgate_contract.settings.table import LINEAGE
@@ -10,10 +12,12 @@ from headgate_spark.engine.checkpoint import Checkpoint, local_path
 from headgate_spark.engine.directory import HadoopDirectory
 from headgate_spark.engine.fence_owner import lineage_in, newcomer, owner
 from headgate_spark.engine.fencing import Fencing
-from headgate_spark.engine.mounts import is_left_in_the_container, mount_of
 from headgate_spark.engine.settings import SettingsError
 from headgate_spark.engine.shim import DriverJvm
 from headgate_spark.engine.sources import Descriptor
+
+OF_CONTAINERS = frozenset({"overlay", "aufs", "tmpfs", "rootfs", "ramfs"})
+"""Kinds of file systems that a container has for itself, and that end with it."""
 
 
 def open_fence(
@@ -67,3 +71,44 @@ def _lineage(context: Any) -> tuple[str, int | None]:
     if said[0] or attempt.isEmpty() or not str(attempt.get()).isdigit():
         return said
     return str(context.applicationId()), int(str(attempt.get()))
+
+
+# Which mount of this machine a local folder is on, as far as the kernel tells it (Linux, `proc(5)`) -----------------
+
+
+def mount_of(folder: Path) -> str:
+    """Return the device of a folder, which each mount of its own has another of; empty: that cannot be told.
+
+    Two containers that each mount a bucket have two, and a lock that the kernel keeps in each of them.
+    """
+    try:
+        return str(folder.stat().st_dev)
+    except OSError:
+        return ""
+
+
+def is_left_in_the_container(folder: Path, beside: Path) -> bool:
+    """Tell whether what is kept in `beside` ends with this container although what is in `folder` does not, as where
+    `folder` is itself the place where a volume is mounted. Both may not be there yet; False also: that cannot be
+    told."""
+    try:
+        own, other = _nearest(folder), _nearest(beside)
+        kinds = _kinds()
+    except (OSError, ValueError, IndexError):
+        return False
+    return own != other and kinds.get(other) in OF_CONTAINERS and kinds.get(own) not in OF_CONTAINERS
+
+
+def _nearest(path: Path) -> int:
+    while not path.exists():
+        path = path.parent
+    return path.stat().st_dev
+
+
+def _kinds() -> dict[int, str]:
+    found = {}
+    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+        head, _, tail = line.partition(" - ")
+        major, _, minor = head.split()[2].partition(":")
+        found[os.makedev(int(major), int(minor))] = tail.split()[0]
+    return found

@@ -31,6 +31,5 @@ class _Gateway(JavaGateway):  # type: ignore[misc]
 
 
 def connect(port: int, token: str) -> DriverJvm:
-    """Return the JVM that listens at a port of this machine."""
     parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
     return DriverJvm(_Gateway(gateway_parameters=parameters).jvm)

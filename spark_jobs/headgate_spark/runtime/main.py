@@ -42,7 +42,7 @@ def main() -> None:
         ValueError,
         OSError,
         OverflowError,
-    ) as error:  # the last: no port is left after those that are taken
+    ) as error:  # the last: all ports from the one given on are taken
         reason = error.strerror if isinstance(error, OSError) else str(error)
         print(json.dumps({"error": reason or str(error)}), file=answers, flush=True)
         sys.exit(1)
