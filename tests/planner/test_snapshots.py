@@ -246,6 +246,34 @@ def test_one_that_is_read_for_long_is_not_named_before_all_of_it_was_read(
     assert spark.now > START + 2.5 * QUIET_SECONDS
 
 
+@pytest.mark.parametrize("paused", [False, True])
+def test_one_with_a_change_behind_it_is_over_though_its_records_name_no_connector(
+    monkeypatch: pytest.MonkeyPatch, paused: bool
+) -> None:
+    """Whether all of it was read, or no more than the snapshot. Then it is neither a phase nor one that has stalled."""
+    monkeypatch.setattr(snapshots, "ENDLESS_SECONDS", QUIET_SECONDS + 5)
+    log = Log({"t/0": (50, 30), "t/1": (5, 20)}, connectors={"t/0": None, "t/1": None})
+    spark, stream = spark_with(log)
+    spark.run_until(lambda: len(spark.batches) == 1)
+    source = SourceControl(snapshot="Debezium", paused=paused)
+    spark.control(replace(control(), sources={"orders": source}))
+    spark.run_for(3)
+    assert stream.start == ({"t/0": 50, "t/1": 5} if paused else {"t/0": 80, "t/1": 25})
+    assert not spark.snapshot.sources[0].phase
+    spark.run_for(3 * QUIET_SECONDS)
+    assert spark.snapshot.sources[0].snapshot_problem is None
+
+
+def test_changes_that_come_behind_an_end_that_is_known_hold_nothing() -> None:
+    log = Log({"t/0": (10, 5), "t/1": (500, 5)})
+    spark, stream = spark_with(log, control(most=100))
+    spark.run_until(lambda: stream.start["t/0"] == 10)
+    log.answers = False
+    log.parts["t/0"], stream.latest["t/0"] = (10, 50), 60
+    spark.run_until(lambda: stream.start["t/1"] == 500, within=60)
+    assert stream.start == {"t/0": 10, "t/1": 500}
+
+
 @pytest.mark.parametrize("over", [("shop", None), ("shop", "t")], ids=["of all tables", "of the table"])
 def test_where_the_last_record_was_read_it_is_over_at_once(over: Over) -> None:
     spark, stream = spark_with(Log({"t/0": (50,)}, over=frozenset({over})))
