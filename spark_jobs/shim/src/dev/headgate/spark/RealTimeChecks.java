@@ -56,6 +56,9 @@ final class RealTimeChecks {
     if (!execution.query().getClass().getSimpleName().equals("MicroBatchExecution")) {
       return "the query runs as " + execution.query().getClass().getSimpleName() + "; leave the option asyncProgressTrackingEnabled out";
     }
+    if (!(execution.call("triggerExecutor") instanceof Governed)) {
+      return "a batch that fails there would end the query, since Spark " + SPARK + " does not let what runs its triggers be replaced; leave live.mode out";
+    }
     var conf = execution.session().conf();
     long least = Long.parseLong(conf.get(LEAST_MILLIS, "5000"));
     if (duration < least) {
