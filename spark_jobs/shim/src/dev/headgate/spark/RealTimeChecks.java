@@ -154,9 +154,10 @@ final class RealTimeChecks {
   }
 
   private boolean keepsState() throws ReflectiveOperationException {
-    Optional<Method> tells = Arrays.stream(execution.query().getClass().getDeclaredMethods()).filter(m -> m.getName().equals("containsStatefulOperator")).findFirst();
+    // In 4.1 it is called containsStatefulOperator$1.
+    Optional<Method> tells = Arrays.stream(execution.query().getClass().getDeclaredMethods()).filter(m -> m.getName().startsWith("containsStatefulOperator")).findFirst();
     if (tells.isEmpty()) {
-      return false; // a version that refuses all state, when it plans the batch
+      return false; // Spark refuses what it cannot run when it plans the batch
     }
     tells.get().setAccessible(true);
     return (boolean) tells.get().invoke(execution.query(), execution.call("analyzedPlan"));
