@@ -118,6 +118,18 @@ def test_a_snapshot_that_goes_on_ends_where_the_log_does_after_two_looks() -> No
     assert search.reads == 2
 
 
+def test_one_that_goes_on_ends_behind_the_markers_that_come_last() -> None:
+    """Where the log does: what is read to there is not behind the end that was found."""
+    found = searched(dict.fromkeys(range(10), SNAPSHOT), 0, 12).found
+    assert found == SnapshotEnd(begin=0, end=12, until=12, is_open=True, connector="shop")
+
+
+def test_many_records_that_do_not_tell_count_as_changes_behind_it() -> None:
+    search = searched({n: SNAPSHOT if n < 5 else None for n in range(20)}, 0, 20)
+    assert search.found == SnapshotEnd(begin=0, end=5, until=20, connector="shop")
+    assert not search.is_unreadable
+
+
 def test_a_log_without_records_of_a_snapshot_needs_one_look() -> None:
     search = searched(dict.fromkeys(range(1000), CHANGE), 5, 1000)
     assert search.found == SnapshotEnd(begin=5, end=5, until=1000, over=frozenset({("shop", None)}))

@@ -197,3 +197,41 @@ def test_of_partitions_that_are_gone_nothing_is_kept(searching: Callable[..., So
     ends(source, broker)
     source.drop({"t/1"})
     assert (source.known or {}).keys() == source.problems.keys() == source.reads.keys() == {"t/0"}
+
+
+def test_an_open_end_is_searched_again_where_the_log_has_grown_and_one_before_a_change_is_not(
+    searching: Callable[..., SourceSnapshots],
+) -> None:
+    broker = Broker({"t/0": (70, 0), "t/1": (5, 5)})
+    source = searching(broker)
+    assert ends(source, broker) == {"t/0": 70, "t/1": 5}
+    broker.rows = {"t/0": (90, 10), "t/1": (5, 50)}
+    source.search({"t/0": Place(0, 100), "t/1": Place(0, 55)})
+    wait_until(lambda: (source.known or {})["t/0"].end == 90, "where it ends now")
+    assert (source.known or {})["t/1"].until == 10
+
+
+def test_a_record_that_does_not_tell_is_no_problem_behind_those_that_do(
+    searching: Callable[..., SourceSnapshots],
+) -> None:
+    class Foreign(Broker):
+        def _records(self, split: str, at: int) -> Sequence[Record]:
+            return [Record(at, 0, b"?")] if at == 99 else super()._records(split, at)
+
+    broker = Foreign({"t/0": (70, 30)})
+    source = searching(broker)
+    assert ends(source, broker) == {"t/0": 70}
+    assert source.problems == {}
+
+
+def test_a_partition_whose_records_tell_again_has_no_problem_any_more(
+    searching: Callable[..., SourceSnapshots],
+) -> None:
+    broker = Broker({"t/0": (70, 30)}, lambda flag: avro(CONNECTORS["mysql"](flag)))
+    source = searching(broker)
+    ends(source, broker)
+    assert source.problems.keys() == {"t/0"}
+    broker.value = lambda flag: plain(CONNECTORS["mysql"](flag))
+    source.search({"t/0": Place(50, 100)})
+    wait_until(lambda: (source.known or {})["t/0"].end == 70, "its end")
+    assert source.problems == {}

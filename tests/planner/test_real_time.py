@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from headgate_contract import (
     AlignmentControl,
     BacklogControl,
+    BatchControl,
     LiveControl,
     QueryControl,
     RateControl,
@@ -20,6 +21,7 @@ from headgate_contract import (
     SourceControl,
 )
 from headgate_contract.held import HeldBy
+from headgate_spark.planner import real_time
 from headgate_spark.planner.model import GoLive, QuerySnapshot, ReadLimit, Trigger, TriggerKind
 from headgate_spark.planner.real_time import FELL_BEHIND, RealTime
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
@@ -85,13 +87,50 @@ def test_a_new_query_that_stays_in_micro_batches_begins_with_no_empty_one() -> N
 
 
 def test_it_catches_up_in_micro_batches_that_wait_for_no_interval() -> None:
-    spark, stream = spark_with(control(), 20_000)
+    spark, stream = spark_with(replace(control(), interval_seconds=60), 20_000)
     spark.arrivals = lambda seconds: stream.arrive(round(seconds * PER_SECOND / 2))
     spark.run_until(lambda: is_live(spark), within=120)
     ends = [batch.ended_at for batch in spark.batches]
     assert [batch.planned_at for batch in spark.batches[1:]] == pytest.approx(ends[:-1])
     assert spark.batches[-1].seconds <= 5
     assert spark.live_batches[0].planned_at == pytest.approx(ends[-1])
+
+
+def test_a_quick_batch_that_has_left_records_behind_does_not_show_that_it_has_caught_up() -> None:
+    spark, _ = spark_with(replace(control(), batch=BatchControl(initial_records=100, max_records=100)), 1000)
+    spark.run_until(lambda: is_live(spark), within=600)
+    assert max(spark.sizes) == 100
+    assert sum(spark.sizes) == 1000
+
+
+def test_what_has_come_while_it_was_kept_from_it_is_read_in_micro_batches_first() -> None:
+    spark, stream = spark_with(control(), 10)
+    spark.run_until(lambda: is_live(spark), within=10)
+    spark.control(control(paused=True))
+    spark.run_for(BATCH)
+    stream.arrive(20_000)
+    spark.control(control())
+    spark.run_until(lambda: is_live(spark), within=600)
+    assert sum(spark.sizes) == 20_010
+
+
+def test_it_does_not_go_live_while_a_source_cannot_be_asked_what_it_has() -> None:
+    spark, streams = spark_of_several(("delays", "flights"))
+    streams[1].reachable = False
+    spark.run_for(10)
+    assert spark.live_batches == []
+    streams[1].reachable = True
+    spark.run_until(lambda: is_live(spark), within=10)
+
+
+def test_a_source_is_never_idle_while_a_batch_of_it_runs() -> None:
+    """It reads what comes; how much is only known when the batch has ended."""
+    spark, _ = spark_with(control())
+    spark.run_until(lambda: is_live(spark), within=10)
+    idle: list[float | None] = []
+    spark.arrivals = lambda seconds: idle.append(spark.source("flights").idle_seconds if seconds else None)
+    spark.round()
+    assert idle == [None, 0.0]
 
 
 def test_a_query_in_backlog_does_not_go_live() -> None:
@@ -186,6 +225,31 @@ def test_each_time_that_it_falls_behind_it_stays_away_for_longer() -> None:
     assert 30 <= away[0] < 60 <= away[1] < 120
 
 
+def away_after_a_fall(spark: ScriptedSpark, stream: Stream) -> float:
+    """For how long a query that is live stays away after it has fallen behind."""
+    spark.arrivals = lambda seconds: stream.arrive(round(seconds * PER_SECOND))
+    spark.live_records_per_second = PER_SECOND / 8
+    spark.run_until(lambda: not is_live(spark), within=3600)
+    left = spark.live_batches[-1].ended_at
+    spark.arrivals, spark.live_records_per_second = lambda _: None, math.inf
+    spark.run_until(lambda: is_live(spark), within=600)
+    return spark.live_batches[-1].planned_at - left
+
+
+def test_how_long_it_stays_away_has_a_bound_and_a_fall_of_long_ago_adds_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(real_time, "LAST_RETRY_SECONDS", 90)
+    live = LiveControl(real_time=True, batch_seconds=5)
+    spark, stream = spark_with(replace(control(dwell=25), live=live))
+    spark.run_until(lambda: is_live(spark), within=10)
+    away = [away_after_a_fall(spark, stream) for _ in range(3)]
+    spark.run_for(2 * 90)
+    away.append(away_after_a_fall(spark, stream))
+    for seconds, expected in zip(away, (25, 50, 90, 25), strict=True):
+        assert expected <= seconds < expected + 10
+
+
 @pytest.mark.parametrize(
     ("said", "words"),
     [
@@ -248,6 +312,7 @@ def test_a_refusal_is_answered_by_a_micro_batch_in_the_same_trigger_and_tried_ag
         again = spark.ask("flights")
         assert not isinstance(again, GoLive)
         assert spark.snapshot.real_time_refused == "too few slots"
+        assert spark.snapshot.real_time is False
         refused = spark.now
         assert next_live_batch(spark) - refused == pytest.approx(retry, abs=1)
         spark.planner.trigger_begins((), spark.now)
@@ -260,11 +325,32 @@ def next_live_batch(spark: ScriptedSpark) -> float:
     return spark.live_batches[-1].planned_at
 
 
+def test_one_that_was_live_since_waits_after_a_refusal_as_after_the_first() -> None:
+    spark, _ = spark_with(control())
+    for _ in range(3):
+        spark.run_until(lambda: is_live(spark), within=100)
+        spark.run_for(3 * BATCH)
+        spark.planner.real_time_refused("a batch has failed", spark.now, passes=False)
+        refused = spark.now
+        assert next_live_batch(spark) - refused == pytest.approx(60, abs=1)
+
+
+def test_what_was_refused_is_tried_at_once_where_it_is_declared_anew() -> None:
+    spark, _ = spark_with(control())
+    spark.run_until(lambda: is_live(spark), within=10)
+    spark.planner.real_time_refused("too few slots", spark.now, passes=False)
+    spark.run_for(10)
+    assert not is_live(spark)
+    spark.control(replace(control(), live=LiveControl(real_time=True, batch_seconds=30)))
+    spark.run_until(lambda: is_live(spark), within=1)
+    assert spark.answers == {"flights": GoLive(30)}
+
+
 def test_a_query_that_is_refused_for_days_is_tried_again_each_hour() -> None:
-    real_time = RealTime(has_run=True)
+    refused = RealTime(has_run=True)
     for _ in range(5000):
-        real_time.refused("too few slots", 0.0, passes=False)
-    assert real_time.changes_at(0.0) == 3600
+        refused.refused("too few slots", 0.0, passes=False)
+    assert refused.changes_at(0.0) == 3600
 
 
 def test_a_batch_that_has_not_come_to_pass_is_none() -> None:

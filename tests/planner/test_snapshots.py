@@ -194,6 +194,42 @@ def test_one_that_has_stopped_growing_is_none_and_is_named_with_what_to_do() -> 
     assert [remark.source for remark in spark.planner.remarks() if problem in remark.text] == ["orders"]
 
 
+def test_what_comes_behind_one_that_has_stalled_is_read_before_anybody_knows_what_it_is() -> None:
+    """Nor is it a phase: not known is no yes."""
+    log = Log({"t/0": (50,)})
+    spark, stream = spark_with(log)
+    spark.run_until(lambda: stream.pending == 0)
+    spark.run_for(QUIET_SECONDS + 5)
+    log.answers = False
+    log.parts["t/0"], stream.latest["t/0"] = (60,), 60
+    spark.run_until(lambda: stream.start["t/0"] == 60, within=5)
+    assert stream.start == {"t/0": 60}
+    assert not spark.snapshot.sources[0].phase
+    log.answer()
+    spark.run_until(lambda: spark.snapshot.sources[0].phase, within=5)
+    assert spark.snapshot.sources[0].phase
+
+
+def test_of_a_source_that_cannot_be_asked_any_more_nothing_is_said_that_was_found_before() -> None:
+    log = Log({"t/0": (50,)})
+    spark, _ = spark_with(log)
+    spark.run_for(QUIET_SECONDS + 15)
+    assert spark.snapshot.sources[0].snapshot_problem is not None
+    log.can_be_asked = False
+    spark.run_for(5)
+    assert spark.snapshot.sources[0].snapshot_problem is None
+
+
+def test_a_log_of_nothing_but_markers_is_no_phase() -> None:
+    """Paused, or it would be read past where nothing was found."""
+    log = Log({"t/0": (0, 30)}, answers=False)
+    log.found["t/0"] = SnapshotEnd(begin=0, end=0, until=30, is_open=True)
+    sources = {"orders": SourceControl(snapshot="Debezium", paused=True)}
+    spark, _ = spark_with(log, replace(control(), sources=sources))
+    spark.run_for(3)
+    assert not spark.snapshot.sources[0].phase
+
+
 def test_one_without_an_end_stays_a_phase_and_is_named_once_with_partition_offset_and_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -244,6 +280,34 @@ def test_one_that_is_read_for_long_is_not_named_before_all_of_it_was_read(
         spark.round()
         assert "does not end" not in "".join(remark.text for remark in spark.planner.remarks())
     assert spark.now > START + 2.5 * QUIET_SECONDS
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_one_with_a_change_behind_it_is_over_though_its_records_name_no_connector(
+    monkeypatch: pytest.MonkeyPatch, paused: bool
+) -> None:
+    """Whether all was read or the snapshot alone: it is neither a phase nor one that has stalled."""
+    monkeypatch.setattr(snapshots, "ENDLESS_SECONDS", QUIET_SECONDS + 5)
+    log = Log({"t/0": (50, 30), "t/1": (5, 20)}, connectors={"t/0": None, "t/1": None})
+    spark, stream = spark_with(log)
+    spark.run_until(lambda: len(spark.batches) == 1)
+    source = SourceControl(snapshot="Debezium", paused=paused)
+    spark.control(replace(control(), sources={"orders": source}))
+    spark.run_for(3)
+    assert stream.start == ({"t/0": 50, "t/1": 5} if paused else {"t/0": 80, "t/1": 25})
+    assert not spark.snapshot.sources[0].phase
+    spark.run_for(3 * QUIET_SECONDS)
+    assert spark.snapshot.sources[0].snapshot_problem is None
+
+
+def test_changes_that_come_behind_an_end_that_is_known_hold_nothing() -> None:
+    log = Log({"t/0": (10, 5), "t/1": (500, 5)})
+    spark, stream = spark_with(log, control(most=100))
+    spark.run_until(lambda: stream.start["t/0"] == 10)
+    log.answers = False
+    log.parts["t/0"], stream.latest["t/0"] = (10, 50), 60
+    spark.run_until(lambda: stream.start["t/1"] == 500, within=60)
+    assert stream.start == {"t/0": 10, "t/1": 500}
 
 
 @pytest.mark.parametrize("over", [("shop", None), ("shop", "t")], ids=["of all tables", "of the table"])

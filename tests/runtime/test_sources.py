@@ -13,7 +13,7 @@ THREAD = "stream execution thread for delays [id = 11-22, runId = 33-44]"
 
 def described(**members):
     base = {"handle": 1, "thread": THREAD, "checkpoint": "file:/ck", "index": "0", "name": None, "format": "kafka",
-            "options": {}, "api": "v2", "class": "x", "admission": True, "defaultLimit": "all"}  # fmt: skip
+            "options": {}, "api": "v2", "class": "x", "defaultLimit": "all"}  # fmt: skip
     return Descriptor.parse(json.dumps(base | members))
 
 

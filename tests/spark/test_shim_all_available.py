@@ -10,7 +10,15 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from support.driver import recording
-from support.spark import DEADLINE_SECONDS, ScriptedPlanner, batch_sizes, governed, running, wait_until
+from support.spark import (
+    DEADLINE_SECONDS,
+    ScriptedPlanner,
+    batch_sizes,
+    governed,
+    replace_triggers,
+    running,
+    wait_until,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -52,17 +60,14 @@ def test_it_waits_while_a_source_with_records_is_held(
 
 
 class Unshortened(ScriptedPlanner):
-    """Finds the trigger of each query to be one that Headgate does not know."""
+    """Finds that no trigger can be shortened."""
 
     def __init__(self, spark: SparkSession) -> None:
         super().__init__()
         self._spark = spark
 
     def fence(self, run_id: str) -> str:
-        """It is asked for between the moment when Spark has made its trigger and the one when that is replaced."""
-        unknown = self._spark._jvm.org.apache.spark.sql.execution.streaming.runtime.MultiBatchExecutor()
-        for query in self._spark.streams.active:
-            getattr(query._jsq.streamingQuery(), "triggerExecutor_$eq")(unknown)
+        replace_triggers(self._spark)
         return super().fence(run_id)
 
 

@@ -12,7 +12,15 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.functions import col, expr
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery, StreamingQueryListener
 
-from support.spark import ScriptedPlanner, be_patient, governed, once, running, wait_until
+from support.spark import (
+    ScriptedPlanner,
+    be_patient,
+    governed,
+    once,
+    replace_triggers,
+    running,
+    wait_until,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("one_task_a_stage")]
 
@@ -33,6 +41,13 @@ class Live(ScriptedPlanner):
         """What it was told first and did not take, where a call is to fail."""
         self.live: str | None = None
         """The one query that is to be live in real-time mode."""
+        self.unshortened: SparkSession | None = None
+        """A session whose triggers cannot be shortened."""
+
+    def fence(self, run_id: str) -> str:
+        if self.unshortened is not None:
+            replace_triggers(self.unshortened)
+        return super().fence(run_id)
 
     def admit(self, handle: int, trigger: str, start: str | None) -> str:
         answer = super().admit(handle, trigger, start)
@@ -296,6 +311,18 @@ def test_stays_in_micro_batches_with_what_the_job_says_of_its_state(
     finally:
         spark.conf.unset(key)
     assert words in planner.refusals[0]
+
+
+def test_stays_in_micro_batches_where_a_failure_there_could_not_be_mended(
+    planner: Live, memory: Memory, tmp_path: Path, spark: SparkSession
+) -> None:
+    planner.answer, planner.unshortened = LIVE, spark
+    memory.add(100)
+    writer = counted(memory, tmp_path / "rows").trigger(processingTime="1 second")
+    with running(writer, tmp_path / "checkpoint") as query:
+        await_counts(query, tmp_path / "rows", memory)
+    assert [what for what, _ in planner.lacking] == ["trigger"]
+    assert planner.refusals[0].startswith("a batch that fails there would end the query, since Spark ")
 
 
 def test_slots_that_a_real_time_query_of_the_job_itself_holds_are_not_free(

@@ -76,7 +76,6 @@ def test_the_planner_is_told_of_the_source_and_of_its_end(
             "options": {"rowsPerBatch": "10"},
             "api": "v2",
             "class": "org.apache.spark.sql.execution.streaming.sources.RatePerMicroBatchStream",
-            "admission": True,
             "defaultLimit": "rows",
             "defaultRows": 10,
             "shufflePartitions": int(SETTINGS["spark.sql.shuffle.partitions"]),

@@ -1,7 +1,8 @@
 """Tries every supported version of Spark with the one jar of this checkout: the shim, then governed jobs.
 
 `smoke.py` has the checks of the shim, with a planner that follows a script; `governed.py` has a job on Kafka, under
-`headgate-run` with the real governor; `support/packaged.py` has one that gets the jar of a release by `--packages`.
+`headgate-run` with the real governor, and `live.py` one that is to be live in real-time mode;
+`support/packaged.py` has one that gets the jar of a release by `--packages`.
 
 `make test-spark-versions` calls it; by itself it takes versions as arguments, for those alone. Each version gets an
 environment of its own with nothing but PySpark in it, made once; runs beside each other wait for one another there.
@@ -24,6 +25,7 @@ from functools import partial
 from pathlib import Path
 
 import governed
+import live
 
 from locks.lockfile import OF_SETUP, chosen, read, with_spark, written
 from support import packaged
@@ -40,6 +42,14 @@ TABLES = {"4.1.4": "delta-and-iceberg"}
 NAMED = ("4.3.0",)
 """Those whose offset log goes by the names of sources. 4.2 takes names, and goes by place all the same: sources that
 have changed places are handed each other's offsets there, by plain Spark as well."""
+
+OUT_OF_REAL_TIME = {
+    "4.0.5": {"copy": live.NONE, "count": live.NONE},
+    "4.1.4": {"count": live.KEEPS_STATE},
+    "4.2.1": {"count": live.KEEPS_STATE},
+    "4.3.0": {},
+}
+"""By version the queries that it keeps out of real-time mode, and why."""
 
 BUILDERS = ("packaging", "setuptools", "wheel")
 """What makes a wheel of PySpark, which is released as its sources."""
@@ -111,6 +121,18 @@ def govern(version: str, broker: Broker, *, named: bool = False) -> str | None:
     return None
 
 
+def be_live(version: str, broker: Broker) -> str | None:
+    """Run the job that is to be live on one version; returns what went wrong, or None."""
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            live.check(
+                environment(version), connector(version), broker, Path(scratch), OUT_OF_REAL_TIME[version]
+            )
+    except (AssertionError, TimeoutError, subprocess.SubprocessError, OSError, JarsMissingError) as error:
+        return str(error)
+    return None
+
+
 def submit(version: str, built: Path) -> str | None:
     """Run the job with `--packages` on one version; returns what went wrong, or None."""
     try:
@@ -144,6 +166,7 @@ def checks(version: str, broker: Broker, built: Path) -> dict[str, Callable[[], 
         "shim": partial(smoke, version),
         "governed job on Kafka": partial(govern, version, broker),
         "job with --packages": partial(submit, version, built),
+        "live in real-time mode": partial(be_live, version, broker),
     }
     if version in NAMED:
         every["the same with named sources that change places"] = partial(govern, version, broker, named=True)

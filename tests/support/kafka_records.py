@@ -134,12 +134,18 @@ def _hand_over(producer: Producer, topic: str, records: Iterable[Record]) -> Non
             producer.poll(0)
 
 
-def last_counts(kafka: Broker, topic: str) -> dict[int, int]:
-    """Return the last count of each key that a query has written into a topic, as `<key>=<count>`."""
+def values_of(kafka: Broker, topic: str) -> list[str]:
+    """Return the values of a topic with one partition, in the order in which they were written."""
     consumer = Consumer(client_settings(kafka.bootstrap, **{"group.id": topic}))
     consumer.assign([TopicPartition(topic, 0, 0)])
     values: list[str] = []
     while len(values) < kafka.latest(topic)[0]:
         values += [(m.value() or b"").decode() for m in consumer.consume(1000, 0.2) if m.error() is None]
     consumer.close()
-    return {int(key): int(count) for key, _, count in (value.partition("=") for value in values)}
+    return values
+
+
+def last_counts(kafka: Broker, topic: str) -> dict[int, int]:
+    """Return the last count of each key that a query has written into a topic, as `<key>=<count>`."""
+    pairs = (value.partition("=") for value in values_of(kafka, topic))
+    return {int(key): int(count) for key, _, count in pairs}

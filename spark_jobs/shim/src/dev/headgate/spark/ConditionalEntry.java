@@ -203,10 +203,6 @@ final class ConditionalEntry extends ByteArrayOutputStream {
     cancel.endMethod();
     writer.visitEnd();
     byte[] code = writer.toByteArray();
-    return new ClassLoader(type.getClassLoader()) {
-      Class<?> define() {
-        return defineClass(name, code, 0, code.length);
-      }
-    }.define();
+    return new LinkedBelow(type.getClassLoader()).define(name, code);
   }
 }

@@ -1,6 +1,8 @@
 package dev.headgate.spark;
 
 import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
@@ -34,33 +36,30 @@ record Execution(StreamingQuery query) {
    */
   void looksAgainWhereItsLogEnds() throws ReflectiveOperationException {
     Object offsets = call("offsetLog");
-    setIfThere("initialLatestOffsetSeq", offsets.getClass().getMethod("getLatest").invoke(offsets));
+    setIfThere(query, "initialLatestOffsetSeq", offsets.getClass().getMethod("getLatest").invoke(offsets));
   }
 
   /** Sets a field. One that is final is no constant for any JIT, being an instance's; Java 26 begins to warn of it. */
   void set(String name, Object value) throws ReflectiveOperationException {
-    if (!setIfThere(name, value)) {
-      throw new NoSuchFieldException(name);
+    field(query, name).set(query, value);
+  }
+
+  /** The same for a field of any object that not every version has. */
+  static void setIfThere(Object owner, String name, Object value) throws IllegalAccessException {
+    try {
+      field(owner, name).set(owner, value);
+    } catch (NoSuchFieldException e) {
+      return; // there is nothing to be set
     }
   }
 
-  /** The same for a field that not every version has; returns whether this one does. */
-  boolean setIfThere(String name, Object value) throws ReflectiveOperationException {
-    return setIfThere(query, name, value);
+  /** A public method of a class by its name, which one method has. */
+  static Method method(Class<?> type, String name) throws NoSuchMethodException {
+    return Arrays.stream(type.getMethods()).filter(m -> m.getName().equals(name)).findFirst().orElseThrow(() -> new NoSuchMethodException(name + " of " + type.getName()));
   }
 
-  /** The same for a field of any object. */
-  static boolean setIfThere(Object owner, String name, Object value) throws ReflectiveOperationException {
-    Field field = field(owner, name);
-    if (field == null) {
-      return false;
-    }
-    field.set(owner, value);
-    return true;
-  }
-
-  /** A field of an object by its name, of the nearest class that declares one; null: none does. */
-  static Field field(Object owner, String name) {
+  /** A field of an object by its name, of the nearest class that declares one. */
+  static Field field(Object owner, String name) throws NoSuchFieldException {
     for (Class<?> type = owner.getClass(); type != null; type = type.getSuperclass()) {
       for (Field field : type.getDeclaredFields()) {
         if (field.getName().equals(name)) {
@@ -69,6 +68,6 @@ record Execution(StreamingQuery query) {
         }
       }
     }
-    return null;
+    throw new NoSuchFieldException(name + " of " + owner.getClass().getName());
   }
 }

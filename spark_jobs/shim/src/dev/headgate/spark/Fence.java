@@ -110,12 +110,12 @@ final class Fence {
       for (SparkDataStream source : execution.sources()) {
         SparkDataStream stream = source instanceof Governed governed && governed.handler instanceof Gate gate ? gate.stream() : source;
         if (GatedStream.keepsLog(stream)) {
-          fence.guard(field(stream, "metadataLog").get(stream), Log.FILES);
+          fence.guard(Execution.field(stream, "metadataLog").get(stream), Log.FILES);
         }
       }
       Object sink = execution.call("sink");
       if (sink.getClass().getSimpleName().equals("FileStreamSink")) {
-        fence.guard(field(sink, "fileLog").get(sink), Log.FILES);
+        fence.guard(Execution.field(sink, "fileLog").get(sink), Log.FILES);
       }
     } catch (ReflectiveOperationException | RuntimeException | LinkageError e) {
       fence.isWithout("Headgate cannot look at it before each commit in this version of Spark (" + e + ")", e);
@@ -175,7 +175,7 @@ final class Fence {
   }
 
   private void guard(Object log, Log which) throws ReflectiveOperationException {
-    Field field = field(log, "fileManager");
+    Field field = Execution.field(log, "fileManager");
     Object manager = field.get(log);
     boolean mayBeConditional = which != Log.FILES && manager.getClass().getName().startsWith("org.apache.spark.");
     Object guarded =
@@ -199,14 +199,6 @@ final class Fence {
       throw new NoSuchFieldException("nothing can stand in for " + manager.getClass().getName());
     }
     field.set(log, guarded);
-  }
-
-  private static Field field(Object owner, String name) throws NoSuchFieldException {
-    Field found = Execution.field(owner, name);
-    if (found == null) {
-      throw new NoSuchFieldException(name + " of " + owner.getClass().getName());
-    }
-    return found;
   }
 
   /** Throws where it was seen since that another driver has the checkpoint; asks nobody. */

@@ -117,8 +117,7 @@ final class JobSettings {
    */
   static Map<String, String> takenFrom(StreamingQuery query) {
     try {
-      Field field = query.getClass().getDeclaredField("extraOptions");
-      field.setAccessible(true);
+      Field field = Execution.field(query, "extraOptions");
       @SuppressWarnings("unchecked")
       var options = (scala.collection.immutable.Map<String, String>) field.get(query);
       field.set(query, without(options));

@@ -37,7 +37,6 @@ record Origin(String format, String name, Map<String, String> options) {
     descriptor.put("options", options);
     descriptor.put("api", v1 ? "v1" : "v2");
     descriptor.put("class", delegate.getClass().getName());
-    descriptor.put("admission", limits.admission());
     descriptor.put("defaultLimit", limits.kindOfDefault());
     descriptor.put("defaultRows", limits.rowsOfDefault());
     descriptor.put("shufflePartitions", SQLConf.get().numShufflePartitions());

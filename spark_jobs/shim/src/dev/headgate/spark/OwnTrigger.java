@@ -1,7 +1,6 @@
 package dev.headgate.spark;
 
 import java.lang.reflect.Constructor;
-import java.lang.reflect.Method;
 import java.util.Arrays;
 import org.apache.logging.log4j.Level;
 import org.apache.logging.log4j.core.config.Configurator;
@@ -93,8 +92,7 @@ final class OwnTrigger {
       Constructor<?> made = Arrays.stream(executor.getClass().getConstructors()).filter(c -> c.getParameterCount() == 2).findFirst().orElseThrow();
       executor = made.newInstance(new ProcessingTimeTrigger(BASE_MILLIS), new Execution(query).call("triggerClock"));
     }
-    Method setter = Arrays.stream(query.getClass().getMethods()).filter(m -> m.getName().equals("triggerExecutor_$eq")).findFirst().orElseThrow();
-    setter.invoke(query, realTime.mending(executor));
+    Execution.method(query.getClass(), "triggerExecutor_$eq").invoke(query, realTime.mending(executor));
     quieten(name);
   }
 

@@ -55,9 +55,9 @@ final class Planner {
    *
    * @param descriptor JSON object: {@code handle}, {@code thread} (holds the query's name, id and run id), {@code checkpoint}
    *     (root of the query's checkpoint), {@code index} (of the source in it), {@code name} (given by the job, or null), {@code
-   *     format}, {@code options}, {@code api} ("v1" or "v2"), {@code class}, {@code admission} (whether the source takes read
-   *     limits), {@code defaultLimit} ("all", "rows", "files", "bytes", "other" or null),
-   *     {@code shufflePartitions} of the query's session
+   *     format}, {@code options}, {@code api} ("v1" or "v2"), {@code class}, {@code defaultLimit} ("all",
+   *     "rows", "files", "bytes", "other"; null: the source takes no read limits), {@code defaultRows} of it or null, {@code
+   *     shufflePartitions} of the query's session
    * @return {@code ok}; {@code prepare:realtime}, as {@code ok}, of a query that has never run: its state is to have the form
    *     that real-time mode needs; {@code resume:<json>}, the offset at which it goes on by the checkpoint, so that it can be surveyed before
    *     Spark asks it; or {@code refuse:<message>}: the query fails with that message

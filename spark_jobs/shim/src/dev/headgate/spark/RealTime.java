@@ -2,7 +2,6 @@ package dev.headgate.spark;
 
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
-import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.spark.SparkThrowable;
@@ -201,7 +200,7 @@ final class RealTime {
     ownPlan = (LogicalPlan) execution.call("logicalPlan"); // from here on it is to be undone
     millis = duration;
     for (SparkDataStream stream : execution.sources()) {
-      RealTimeChecks.ofRealTime(stream, "prepareForRealTimeMode").invoke(stream);
+      RealTimeChecks.ofRealTime("prepareForRealTimeMode").invoke(stream);
     }
     execution.set("logicalPlan", reading(ownPlan, duration));
     execution.set("trigger", Class.forName(STREAMING + "RealTimeTrigger").getConstructor(long.class).newInstance(duration));
@@ -290,12 +289,11 @@ final class RealTime {
     private void takeUpCheckpoint(Throwable failure) {
       try {
         execution.session().sparkContext().cancelJobGroup(query.runId().toString());
-        Object log = execution.call("offsetLog");
-        execution.setIfThere("initialLatestOffsetSeq", log.getClass().getMethod("getLatest").invoke(log)); // kept since the start, from 4.2 on
+        execution.looksAgainWhereItsLogEnds();
         Method initialize = query.getClass().getDeclaredMethod("initializeExecution", SparkSession.class);
         initialize.setAccessible(true);
         Object context = initialize.invoke(query, execution.session());
-        Arrays.stream(executor.getClass().getMethods()).filter(m -> m.getName().equals("setNextBatch")).findFirst().orElseThrow().invoke(executor, context);
+        Execution.method(executor.getClass(), "setNextBatch").invoke(executor, context);
       } catch (ReflectiveOperationException | RuntimeException e) {
         failure.addSuppressed(e);
         throw Governed.<RuntimeException>asThrown(failure);

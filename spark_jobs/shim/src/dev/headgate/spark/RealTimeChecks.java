@@ -24,6 +24,7 @@ import scala.Option;
  * MicroBatchExecution} of 4.3. What Spark checks only as it plans a batch (operators), or schedules it, is not here: see {@link RealTime}.
  */
 final class RealTimeChecks {
+  private static final String SPARK = org.apache.spark.package$.MODULE$.SPARK_VERSION();
   private static final String LEAST_MILLIS = "spark.sql.streaming.realTimeMode.minBatchDuration";
   private static final String ALLOWLIST = "spark.sql.streaming.realTimeMode.allowlistCheck";
   private static final String ALLOWS_V1 = "spark.sql.streaming.realTimeMode.dangerouslyAllowCheckpointV1.enabled";
@@ -44,16 +45,19 @@ final class RealTimeChecks {
 
   /** Whether this Spark can run a query with state in real-time mode. */
   static boolean isPossibleWithState() {
-    return Version.OF_SPARK.compareTo(Version.WITH_STATE) >= 0;
+    return isSparkSince(4, 3);
   }
 
   /** Why the query cannot run in real-time mode, with batches of so many milliseconds; null: it can, if there are slots. */
   String whyNot(long duration) throws ReflectiveOperationException {
-    if (Version.OF_SPARK.compareTo(Version.WITH_IT) < 0) {
-      return "Spark " + Version.OF_SPARK + " has no real-time mode; it takes Spark 4.1, or 4.3 where the query keeps state";
+    if (!isSparkSince(4, 1)) {
+      return "Spark " + SPARK + " has no real-time mode; it takes Spark 4.1, or 4.3 where the query keeps state";
     }
     if (!execution.query().getClass().getSimpleName().equals("MicroBatchExecution")) {
       return "the query runs as " + execution.query().getClass().getSimpleName() + "; leave the option asyncProgressTrackingEnabled out";
+    }
+    if (!(execution.call("triggerExecutor") instanceof Governed)) {
+      return "a batch that fails there would end the query, since Spark " + SPARK + " does not let what runs its triggers be replaced; leave live.mode out";
     }
     var conf = execution.session().conf();
     long least = Long.parseLong(conf.get(LEAST_MILLIS, "5000"));
@@ -79,7 +83,7 @@ final class RealTimeChecks {
       return RealTime.SORTS + " is true, and its sort would never end; leave it out";
     }
     if (keepsState() && !isPossibleWithState()) {
-      return "the query keeps state, which Spark " + Version.OF_SPARK + " does not in real-time mode; it takes Spark 4.3";
+      return "the query keeps state, which Spark " + SPARK + " does not in real-time mode; it takes Spark 4.3";
     }
     if (keepsState() && (boolean) statically("org.apache.spark.util.Utils", "isDynamicAllocationEnabled", execution.session().sparkContext().conf())) {
       return "dynamic allocation is on (spark.dynamicAllocation.enabled), with which Spark shuffles nothing in real-time mode; turn it off";
@@ -143,16 +147,17 @@ final class RealTimeChecks {
     int tasks = keepsState() ? Integer.parseInt(conf.get(STATE_PARTITIONS, conf.get(SHUFFLE_PARTITIONS))) : 0;
     for (SparkDataStream stream : execution.sources()) {
       Offset start = starts.get(stream);
-      Object[] partitions = (Object[]) ofRealTime(stream, "planInputPartitions").invoke(stream, start != null ? start : stream.initialOffset());
+      Object[] partitions = (Object[]) ofRealTime("planInputPartitions").invoke(stream, start != null ? start : stream.initialOffset());
       tasks += partitions.length;
     }
     return tasks;
   }
 
   private boolean keepsState() throws ReflectiveOperationException {
-    Optional<Method> tells = Arrays.stream(execution.query().getClass().getDeclaredMethods()).filter(m -> m.getName().equals("containsStatefulOperator")).findFirst();
+    // In 4.1 it is called containsStatefulOperator$1.
+    Optional<Method> tells = Arrays.stream(execution.query().getClass().getDeclaredMethods()).filter(m -> m.getName().startsWith("containsStatefulOperator")).findFirst();
     if (tells.isEmpty()) {
-      return false; // a version that refuses all state, when it plans the batch
+      return false; // Spark refuses what it cannot run when it plans the batch
     }
     tells.get().setAccessible(true);
     return (boolean) tells.get().invoke(execution.query(), execution.call("analyzedPlan"));
@@ -162,33 +167,17 @@ final class RealTimeChecks {
     return Class.forName("org.apache.spark.sql.connector.read.streaming.SupportsRealTimeMode");
   }
 
-  static Method ofRealTime(SparkDataStream stream, String name) throws ReflectiveOperationException {
-    return Arrays.stream(ofRealTime().getMethods()).filter(m -> m.getName().equals(name)).findFirst().orElseThrow(() -> new NoSuchMethodException(name + " of " + stream));
+  static Method ofRealTime(String name) throws ReflectiveOperationException {
+    return Execution.method(ofRealTime(), name);
   }
 
   private static Object statically(String type, String name, Object... arguments) throws ReflectiveOperationException {
-    return Arrays.stream(Class.forName(type).getMethods()).filter(m -> m.getName().equals(name)).findFirst().orElseThrow(() -> new NoSuchMethodException(name)).invoke(null, arguments);
+    return Execution.method(Class.forName(type), name).invoke(null, arguments);
   }
 
-  /** A version of Spark, as far as it tells what real-time mode can do. */
-  private record Version(int major, int minor) implements Comparable<Version> {
-    static final Version WITH_IT = new Version(4, 1);
-    static final Version WITH_STATE = new Version(4, 3);
-    static final Version OF_SPARK = of(org.apache.spark.package$.MODULE$.SPARK_VERSION());
-
-    static Version of(String text) {
-      String[] parts = text.split("[.-]");
-      return new Version(Integer.parseInt(parts[0]), Integer.parseInt(parts[1]));
-    }
-
-    @Override
-    public int compareTo(Version other) {
-      return major != other.major ? Integer.compare(major, other.major) : Integer.compare(minor, other.minor);
-    }
-
-    @Override
-    public String toString() {
-      return major + "." + minor;
-    }
+  private static boolean isSparkSince(int major, int minor) {
+    String[] parts = SPARK.split("[.-]");
+    int own = Integer.parseInt(parts[0]);
+    return own > major || own == major && Integer.parseInt(parts[1]) >= minor;
   }
 }

@@ -40,7 +40,6 @@ final class RunningQuery {
 
   private final StreamingQuery query;
   final RealTime realTime;
-  private final String thread = Thread.currentThread().getName();
   private final Map<String, String> options;
   private Planner begunBy;
   private Forbearance forbearance = Forbearance.NONE;
@@ -135,14 +134,13 @@ final class RunningQuery {
   }
 
   /**
-   * JSON object of {@code thread}, {@code id}, {@code runId}, {@code name}, {@code trigger}, {@code intervalMillis}, {@code plan},
+   * JSON object of {@code id}, {@code runId}, {@code name}, {@code trigger}, {@code intervalMillis}, {@code plan},
    * {@code sources} (see {@link #occurrences}), and what the job says of it: {@code options} of {@code writeStream} that
    * are ours, {@code properties} of its session; {@code user} and {@code session} of Spark Connect, null where it was not
    * started through it; {@code resumed}: another planner knew it before.
    */
   private String describe() {
     Map<String, Object> members = new LinkedHashMap<>(named(query));
-    members.put("thread", thread);
     Object trigger = realTime.ownTrigger;
     members.put("trigger", kindOf(trigger));
     members.put("intervalMillis", trigger instanceof ProcessingTimeTrigger every ? every.intervalMs() : null);
