@@ -33,7 +33,8 @@ _OF_POD: Final[Mapping[str, str]] = {
     "nodeName": "the scheduler chooses the node; leave this out, and set nodeSelector, affinity or tolerations",
     "restartPolicy activeDeadlineSeconds": "Headgate starts drivers anew, and Spark executors; leave this out, "
     "and set spec.restart, spec.suspend or spec.ttlAfterFinished",
-    "terminationGracePeriodSeconds": "how long a stop may take is spec.stop.gracePeriod; set that, and leave this out",
+    "terminationGracePeriodSeconds": "how long a stop may take is spec.stop.gracePeriod; set that, and leave this "
+    "out",
     "enableServiceLinks ephemeralContainers hostname subdomain": "Headgate and Spark say how pods are called and "
     "found; leave this out",
 }

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from headgate.api.advice import pauses_in_vain
 from headgate.api.annotations import PAUSED
@@ -27,7 +26,7 @@ from headgate.reconcile.document import declares_the_same
 from headgate.reconcile.executors import EXECUTORS_MISSING
 from headgate.reconcile.no_lag import NO_EVENT_TIME, untold_lag
 from headgate.reconcile.observe import Seen
-from headgate.reconcile.ports import Event
+from headgate.reconcile.ports import Event, Problem
 from headgate.reconcile.readiness import STREAMING_QUERY_FAILED
 from headgate.reconcile.readings import QueryMetrics
 from headgate.reconcile.times import duration_text
@@ -171,14 +170,7 @@ def _executor_changes(
         yield Event(at=seen.now, reason=EXECUTORS_MISSING, message=now.message, is_warning=True)
 
 
-class Complaint(NamedTuple):
-    """What a person has asked for and cannot have."""
-
-    reason: str
-    message: str
-
-
-def complaints(application: SparkApplication, seen: Seen) -> tuple[Complaint, ...]:
+def complaints(application: SparkApplication, seen: Seen) -> tuple[Problem, ...]:
     """Return what the resource asks for in vain: names that lead nowhere, and queries that cannot be governed.
 
     Nothing is said of the job before it has started a query, or a query has shown its sources; and of a query that
@@ -186,15 +178,14 @@ def complaints(application: SparkApplication, seen: Seen) -> tuple[Complaint, ..
     """
     present = {} if seen.metrics is None else seen.metrics.queries
     pauses = (
-        Complaint(UNKNOWN_NAME, f"annotation {PAUSED}: {sentence}")
-        for sentence in pauses_in_vain(application)
+        Problem(UNKNOWN_NAME, f"annotation {PAUSED}: {sentence}") for sentence in pauses_in_vain(application)
     )
     of_driver = (
         ()
         if seen.metrics is None
         else (
-            *(Complaint(CONTROL_UNREAD, message) for message in seen.metrics.control_unread),
-            *(Complaint(CHECKPOINT_UNFENCED, message) for message in seen.metrics.unfenced),
+            *(Problem(CONTROL_UNREAD, message) for message in seen.metrics.control_unread),
+            *(Problem(CHECKPOINT_UNFENCED, message) for message in seen.metrics.unfenced),
         )
     )
     if not present:
@@ -207,15 +198,15 @@ def complaints(application: SparkApplication, seen: Seen) -> tuple[Complaint, ..
         for complaint in _of_query(query, present.get(query.name), sorted(present))
     )
     unmatched = () if seen.metrics is None else seen.metrics.unmatched
-    of_properties = (Complaint(UNKNOWN_NAME, message) for message in unmatched)
+    of_properties = (Problem(UNKNOWN_NAME, message) for message in unmatched)
     return (*pauses, *of_driver, *_of_spark(application, seen), *of_properties, *of_queries)
 
 
-def _of_spark(application: SparkApplication, seen: Seen) -> Iterator[Complaint]:
+def _of_spark(application: SparkApplication, seen: Seen) -> Iterator[Problem]:
     expected = application.spec.spark_version
     found = None if seen.metrics is None else seen.metrics.spark_version
     if expected is not None and found is not None and not f"{found}.".startswith(f"{expected}."):
-        yield Complaint(
+        yield Problem(
             SPARK_VERSION_DIFFERS,
             f"spec.sparkVersion is {expected}, and the driver runs Spark {found}; name an image with the version "
             "that you mean, or correct sparkVersion",
@@ -244,21 +235,21 @@ def _has_started_all_at(present: Iterable[QueryMetrics], seen: Seen) -> float | 
     return at if seen.now < at < seen.now + 2 * MORE_QUERIES_SECONDS else None
 
 
-def _of_query(query: Query, found: QueryMetrics | None, queries: list[str]) -> Iterator[Complaint]:
+def _of_query(query: Query, found: QueryMetrics | None, queries: list[str]) -> Iterator[Problem]:
     if found is not None and found.unplanned:
-        yield Complaint(
+        yield Problem(
             UNPLANNED_QUERY,
             f"query {query.name} uses trigger(continuous=…) or trigger(realTime=…), where Spark plans no batches, so "
             "nothing of it is governed; use trigger(processingTime=…), or remove it from the resource",
         )
         return
     for message in _unknown_names(query, found, queries):
-        yield Complaint(UNKNOWN_NAME, message)
+        yield Problem(UNKNOWN_NAME, message)
     for name, source in ({} if found is None else found.sources).items():
         if source.snapshot_problem is not None:
-            yield Complaint(SNAPSHOT_UNKNOWN, f"query {query.name}, source {name}: {source.snapshot_problem}")
+            yield Problem(SNAPSHOT_UNKNOWN, f"query {query.name}, source {name}: {source.snapshot_problem}")
     if (untold := untold_lag(query, found)) is not None:
-        yield Complaint(NO_EVENT_TIME, untold)
+        yield Problem(NO_EVENT_TIME, untold)
 
 
 def _unknown_names(query: Query, found: QueryMetrics | None, queries: list[str]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from headgate.reconcile.answers import FALSE, METRICS_UNAVAILABLE, NOTHING_KNOWN
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.observe import Seen
-from headgate.reconcile.ports import Hindrance
+from headgate.reconcile.ports import Problem
 
 EXECUTORS_MISSING: Final = "ExecutorsMissing"
 """The condition, the reason of `Ready` and `Stalled` where there is none at all, and of the event."""
@@ -127,12 +127,12 @@ def _of_attempt(kind: str, plan: Plan, memory: LoopMemory) -> Condition | None:
     return told if told is not None and told.status is TRUE else None
 
 
-def _hindrance(seen: Seen) -> Hindrance:
+def _hindrance(seen: Seen) -> Problem:
     refused = None if seen.metrics is None else seen.metrics.executors_refused
     if seen.hindrance is not None:
         return seen.hindrance
     if refused is not None:
         message = f"the API server takes no more ({refused}); raise the quota, or see to what it names"
-        return Hindrance(EXECUTORS_REFUSED, message)
+        return Problem(EXECUTORS_REFUSED, message)
     message = "nothing says why; the driver's log and the events of the pods of status.selector may"
-    return Hindrance(NOT_REGISTERED, message)
+    return Problem(NOT_REGISTERED, message)

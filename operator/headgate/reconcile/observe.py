@@ -17,7 +17,7 @@ from headgate.decision.driver import Driver, Obstacle
 from headgate.decision.observation import Observation, SourceObservation
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.metric_table import since
-from headgate.reconcile.ports import Hindrance, Outage, OutageReason, Ports
+from headgate.reconcile.ports import Outage, OutageReason, Ports, Problem
 from headgate.reconcile.readings import DriverMetrics, Place, QueryMetrics, SourceMetrics
 from headgate.reconcile.track import HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME, Track
 from headgate_contract import ControlDocument
@@ -46,7 +46,7 @@ class Seen:
     published: ControlDocument | None
     observations: Mapping[str, Observation]
     """By query of the resource."""
-    hindrance: Hindrance | None
+    hindrance: Problem | None
     """What keeps executors away, by what their pods show."""
 
     @property

@@ -25,7 +25,7 @@ from headgate.clock import steady_seconds
 from headgate.decision.driver import StepReason
 from headgate.errors import TransientError
 from headgate.key import Key
-from headgate.reconcile.ports import Hindrance
+from headgate.reconcile.ports import Problem
 
 AGAIN_SECONDS = 60.0
 """Seconds between two looks at the pods of one application."""
@@ -41,9 +41,9 @@ class ExecutorLook:
     def __init__(self) -> None:
         self.at = -float("inf")
         """When that was, on a clock that only goes forward."""
-        self._hindrance: Hindrance | None = None
+        self._hindrance: Problem | None = None
 
-    def hindrance(self) -> Hindrance | None:
+    def hindrance(self) -> Problem | None:
         return self._hindrance
 
     def take(self, pods: Sequence[Manifest], now: float) -> None:
@@ -74,7 +74,7 @@ class ExecutorLooks:
         look.take(pods, now)
 
 
-def hindrance_of(pods: Sequence[Manifest], now: float) -> Hindrance | None:
+def hindrance_of(pods: Sequence[Manifest], now: float) -> Problem | None:
     """Return what keeps the first executor from running that anything is known to; `now` is Unix time."""
     for told in (_waiting, _unscheduled, _in_the_making):
         for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):
@@ -90,12 +90,12 @@ def _waits(pod: Manifest) -> dict[str, Any]:
     return next((state["waiting"] for state in states if "waiting" in state), {})
 
 
-def _waiting(pod: Manifest, now: float) -> Hindrance | None:  # noqa: ARG001  as its like
+def _waiting(pod: Manifest, now: float) -> Problem | None:  # noqa: ARG001  as its like
     problem = why_it_waits(_waits(pod), "spec.image", "the executors'")
-    return None if problem is None else Hindrance(problem[0], f"the container of {_name(pod)} {problem[1]}")
+    return None if problem is None else Problem(problem[0], f"the container of {_name(pod)} {problem[1]}")
 
 
-def _unscheduled(pod: Manifest, now: float) -> Hindrance | None:  # noqa: ARG001
+def _unscheduled(pod: Manifest, now: float) -> Problem | None:  # noqa: ARG001
     scheduled = condition_of(pod, "PodScheduled")
     if pod.get("status", {}).get("phase", "Pending") != "Pending" or scheduled.get("status") != "False":
         return None
@@ -104,10 +104,10 @@ def _unscheduled(pod: Manifest, now: float) -> Hindrance | None:  # noqa: ARG001
         "add nodes that take it, lower executor.cores, executor.memory or executor.instances, or let "
         "executor.podTemplate tolerate the taints of nodes that have room"
     )
-    return Hindrance(StepReason.UNSCHEDULABLE, f"no node takes {_name(pod)} ({told}); {remedy}")
+    return Problem(StepReason.UNSCHEDULABLE, f"no node takes {_name(pod)} ({told}); {remedy}")
 
 
-def _in_the_making(pod: Manifest, now: float) -> Hindrance | None:
+def _in_the_making(pod: Manifest, now: float) -> Problem | None:
     reason = _waits(pod).get("reason")
     if reason not in IN_THE_MAKING or now < changed_at(pod, "PodScheduled") + CREATING_SECONDS:
         return None
@@ -115,7 +115,7 @@ def _in_the_making(pod: Manifest, now: float) -> Hindrance | None:
         f"the container of {_name(pod)} has been in the making for more than {CREATING_SECONDS / 60:.0f} minutes "
         f"({reason}); its events say what it waits for: kubectl describe pod {_name(pod)}"
     )
-    return Hindrance(StepReason.CONTAINER_CREATING, message)
+    return Problem(StepReason.CONTAINER_CREATING, message)
 
 
 def _name(pod: Manifest) -> str:
