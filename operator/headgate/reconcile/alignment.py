@@ -18,7 +18,7 @@ from headgate.api.duration import format_duration
 from headgate.api.query import Query
 from headgate.api.source import Alignment, Source
 from headgate.api.status import AlignmentStatus
-from headgate.reconcile.answers import FALSE, TRUE, UNKNOWN, Answer
+from headgate.reconcile.answers import FALSE, TRUE, UNKNOWN, Answer, not_known
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.readings import QueryMetrics, SourceMetrics
 from headgate.reconcile.times import duration_text, measured, moment
@@ -40,7 +40,6 @@ EVENT_TIME_TOO_FAR_AHEAD: Final = "EventTimeTooFarAhead"
 """A partition has a record that is dated further ahead than `eventTime.maxFuture`; it does not count."""
 NO_LIMIT_HOLDS: Final = "NoLimitHolds"
 """Fewer than two members of a group have records to be read, or event times that are known."""
-NOTHING_KNOWN: Final = "MetricsUnavailable"
 
 NO_EVENT_TIME_IN: Final[Mapping[str, str]] = {
     "rows": "its batches end after a number of rows, at no event time",
@@ -196,7 +195,7 @@ def aligned(found: tuple[Group, ...], seen: Seen) -> Answer | None:
     if not found:
         return None
     if seen.metrics is None:
-        return Answer("Aligned", UNKNOWN, NOTHING_KNOWN, "nothing is known that could tell")
+        return not_known("Aligned")
     for status, reason, find in CHECKS:
         if sentences := [sentence for group in found for sentence in find(group)]:
             also = [] if find is _far_ahead else [told for group in found for told in _far_ahead(group)]

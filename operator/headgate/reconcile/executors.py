@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from headgate.api.status import Condition
 from headgate.decision.driver import State
 from headgate.decision.situation import PATIENCE_SECONDS
-from headgate.reconcile.answers import FALSE, METRICS_UNAVAILABLE, NOTHING_KNOWN, TRUE, UNKNOWN, Answer
+from headgate.reconcile.answers import FALSE, TRUE, Answer, not_known
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.observe import Seen
@@ -58,7 +58,7 @@ def executors_missing(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer | No
         return Answer(EXECUTORS_MISSING, FALSE, ALL_REGISTERED, message)
     if seen.living_driver is not None and (told := _missing_before(plan, memory)) is not None:
         return told
-    return Answer(EXECUTORS_MISSING, UNKNOWN, METRICS_UNAVAILABLE, NOTHING_KNOWN)
+    return not_known(EXECUTORS_MISSING)
 
 
 def has_none(seen: Seen, plan: Plan, memory: LoopMemory) -> str | None:
