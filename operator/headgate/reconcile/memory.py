@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 from headgate.api.status import SparkApplicationStatus
 from headgate.decision.backlog_conf import BacklogConf
 from headgate.decision.driver import History
-from headgate.decision.memory import Dwell, Latch
 from headgate.decision.memory import Memory as Latches
 from headgate.reconcile.ports import Outage, WritePolicy
 from headgate.reconcile.readings import DriverMetrics
 from headgate.reconcile.track import Track
 from headgate_contract import ControlDocument
 from headgate_contract.codec import LARGEST_WHOLE, decode, encode
+from headgate_contract.lag_votes import Dwell, Latch
 
 T = TypeVar("T")
 
@@ -43,12 +43,7 @@ class Kept:
 
     def forgiven(self) -> Kept:
         """Return it after a person has asked for a new run: what ended the last one counts no more."""
-        if not self.history.ended:
-            return self
-        forgiven = replace(
-            self.history, planned=True, failures=0, disruptions=0, retry_at=None, locked_out_since=None
-        )
-        return replace(self, history=forgiven)
+        return replace(self, history=self.history.forgiven()) if self.history.ended else self
 
     def is_worth_saving(self, saved: Kept, *, dwell_tolerance_seconds: float) -> bool:
         """Return whether a loop that starts again with `saved` could decide otherwise.
