@@ -108,7 +108,7 @@ class Ticker:
             if not is_busy:
                 place.task = asyncio.create_task(self._queue(place), name=f"look at {place.source}")
         if any(busy):
-            self.metrics.skipped_a_tick()
+            self.metrics.skipped_ticks.inc()
 
     @property
     def is_idle(self) -> bool:
@@ -147,16 +147,16 @@ class Ticker:
             keys = await asyncio.wrap_future(place.thread.call(place.poller.poll, time.time()))
         except Exception:
             log.exception("a defect of the operator: metrics could not be looked at", source=place.source)
-            self.metrics.look_failed(place.source)
+            self.metrics.failed_looks.labels(place.source).inc()
             return ()
         finally:
             place.began = None
         place.looked_at = self.clock()
-        self.metrics.ticked(place.looked_at - began)
+        self.metrics.ticks.observe(place.looked_at - began)
         return keys
 
     def _end_looks(self) -> None:
         for one in self._looks:
             if not one.keys:
-                self.metrics.applied(self.clock() - one.began)
+                self.metrics.applied.observe(self.clock() - one.began)
         self._looks = [one for one in self._looks if one.keys]
