@@ -109,10 +109,9 @@ class Cache:
         is_news = self._is_news(manifest, family.application, _without_bookkeeping)
         if is_news:
             family.application = Packed(_without_bookkeeping(manifest))
-            if _is_stalled(manifest):
-                self._stalled.add(key)
-            else:
-                self._stalled.discard(key)
+            conditions = (manifest.get("status") or {}).get("conditions", ())
+            is_stalled = any(one["type"] == "Stalled" and one["status"] == "True" for one in conditions)
+            (self._stalled.add if is_stalled else self._stalled.discard)(key)
         self._tidy(key)
         return key if is_news else None
 
@@ -177,11 +176,6 @@ def application_of(pod: Manifest) -> Key | None:
     if labels.get(ROLE) != DRIVER or APPLICATION not in labels:
         return None
     return Key(metadata["namespace"], labels[APPLICATION])
-
-
-def _is_stalled(application: Manifest) -> bool:
-    conditions = (application.get("status") or {}).get("conditions", ())
-    return any(one["type"] == "Stalled" and one["status"] == "True" for one in conditions)
 
 
 def _is_same(manifest: Manifest, known: Packed | None) -> bool:
