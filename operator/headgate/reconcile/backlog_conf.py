@@ -59,7 +59,11 @@ def chosen(
     moment = Moment(
         now=seen.now,
         backlog=_heard(verdicts),
-        throughput=_throughput(seen, verdicts),
+        throughput={
+            name: None if (query := seen.query(name)) is None else query.throughput
+            for name, verdict in verdicts.items()
+            if verdict.backlog
+        },
         spans_backlog=any(
             verdict.backlog and policies[name].one_batch_spans_backlog for name, verdict in verdicts.items()
         ),
@@ -89,11 +93,6 @@ def _is_heard(verdict: Verdict) -> bool:
         if reason is not Reason.PHASE
     ]
     return not votes or any(vote is not None for vote in votes)
-
-
-def _throughput(seen: Seen, verdicts: Mapping[str, Verdict]) -> dict[str, float | None]:
-    reported = {name: seen.query(name) for name, verdict in verdicts.items() if verdict.backlog}
-    return {name: None if query is None else query.throughput for name, query in reported.items()}
 
 
 def _living_driver(application: SparkApplication, seen: Seen, history: History) -> LivingDriver | None:

@@ -88,7 +88,8 @@ class FairThreads:
                         if not group.waiting and not self._running[name] and group.paid_at <= now:
                             del self._groups[name], self._running[name]
                         continue
-                    if (pause := self._debt(group, now) - self._pace.burst_seconds) <= 0:
+                    debt = max(0.0, group.paid_at - now) * self._pace.part  # beyond its pace, in seconds
+                    if (pause := debt - self._pace.burst_seconds) <= 0:
                         del self._groups[name]  # and its turn is the last now
                         self._groups[name] = group
                         self._running[name] += 1
@@ -104,7 +105,3 @@ class FairThreads:
             group = self._groups[name]
             group.paid_at = max(now, group.paid_at) + seconds / self._pace.part
             self._changed.notify()
-
-    def _debt(self, group: _Group, now: float) -> float:
-        """Return how much processor time it has used beyond its pace, in seconds."""
-        return max(0.0, group.paid_at - now) * self._pace.part

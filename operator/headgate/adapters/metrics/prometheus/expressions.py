@@ -83,9 +83,6 @@ class Answer:
         pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(self.failures - 1, 16))
         return self.asked_at + pause
 
-    def followed_by(self, value: float, now: float, seconds: float = 0.0) -> Answer:
-        return Answer(value=value, at=now, asked_at=now, seconds=seconds)
-
     def failed(self, failure: Outage, now: float) -> Answer:
         """Return what is known after a failure: nothing if the expression is wrong, else what was before."""
         failed = replace(self, failure=failure, asked_at=now, failures=self.failures + 1)
@@ -180,7 +177,17 @@ class Expressions:
     def take(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
         """Take the answers that come within a moment."""
         wait([future for _, future, _ in self._running.values()], timeout=patience_seconds)
-        self._collect()
+        for place, (_, future, asked_at) in list(self._running.items()):
+            if not future.done():
+                continue
+            del self._running[place]
+            if place not in self._answers:
+                continue
+            try:
+                value, seconds = future.result()
+                self._answers[place] = Answer(value, asked_at, asked_at=asked_at, seconds=seconds)
+            except QueryFailure as failure:
+                self._answers[place] = self._answers[place].failed(failure.outage, asked_at)
 
     def close(self) -> None:
         self._threads.close()
@@ -188,20 +195,6 @@ class Expressions:
 
     def _place(self, namespace: str, expression: str) -> Place:
         return (namespace if self._tenant_header or self._namespace_label else "", expression)
-
-    def _collect(self) -> None:
-        for place, (_, future, asked_at) in list(self._running.items()):
-            if not future.done():
-                continue
-            del self._running[place]
-            if place not in self._answers:
-                continue
-            before = self._answers[place]
-            try:
-                value, seconds = future.result()
-                self._answers[place] = before.followed_by(value, asked_at, seconds)
-            except QueryFailure as failure:
-                self._answers[place] = before.failed(failure.outage, asked_at)
 
     def _evaluate(self, place: Place) -> tuple[float, float]:
         tenant, expression = place

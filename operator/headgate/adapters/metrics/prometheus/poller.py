@@ -63,10 +63,6 @@ class PrometheusPoller:
         self._planned.pop(key, None)
 
     def reconciled(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
-        """A reconcile has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.
-
-        The next one is planned for `again_at` (Unix time).
-        """
         self._due.reconciled(key, clock_at=clock_at)
         self._planned[key] = again_at
 
