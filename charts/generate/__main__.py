@@ -20,7 +20,6 @@ def rendered() -> Iterator[tuple[Path, str]]:
 
 
 def differences() -> Iterator[str]:
-    """Yield a diff for each file that is not as it should be."""
     for path, text in rendered():
         file = ROOT / path
         committed = file.read_text(encoding="utf-8") if file.exists() else ""
@@ -30,14 +29,12 @@ def differences() -> Iterator[str]:
 
 
 def write() -> None:
-    """Write all files."""
     for path, text in rendered():
         (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
         (ROOT / path).write_text(text, encoding="utf-8")
 
 
 def main() -> None:
-    """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m charts.generate", description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare; exit code 1 if something differs")
     if not parser.parse_args().check:

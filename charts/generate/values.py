@@ -34,7 +34,6 @@ class Value:
 
 
 def rendered(root: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the README with the table as it should be."""
     before, _, rest = (root / CHART / "README.md").read_text(encoding="utf-8").partition(START)
     after = rest.partition(END)[2]
     rows = [row(value) for value in described((root / CHART / "values.yaml").read_text(encoding="utf-8"))]
@@ -43,7 +42,6 @@ def rendered(root: Path) -> Iterator[tuple[Path, str]]:
 
 
 def row(value: Value) -> str:
-    """Return the line of a value."""
     meaning = re.sub(r"\(https://headgate\.dev/docs/([\w-]+)\)", r"(../../docs/\1.md)", value.meaning)
     default = json.dumps(value.default, ensure_ascii=False).replace("|", "\\|")
     return f"| `{value.path}` | `{default}` | {meaning} |"

@@ -174,7 +174,6 @@ class OperatorMetrics:
             self._query_failures.labels(failure).inc()
 
     def heard(self, resource: str) -> None:
-        """A watch, or a listing, has told of an object."""
         self._events.labels(resource).inc()
 
     def watch(self, **numbers: Callable[[], float]) -> None:

@@ -255,7 +255,6 @@ BATCHES = Row(
 
 
 def dashboard() -> dict[str, Any]:
-    """Return the dashboard."""
     started = "headgate_query_started_timestamp_seconds"
     variables = [
         variable("namespace", f"label_values({started}, namespace)"),

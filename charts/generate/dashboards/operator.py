@@ -177,7 +177,6 @@ PROCESS = Row(
 
 
 def dashboard() -> dict[str, Any]:
-    """Return the dashboard."""
     known = f"{PREFIX}build_info"
     variables = [
         variable("namespace", f"label_values({known}, namespace)"),

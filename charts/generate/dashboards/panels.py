@@ -33,7 +33,6 @@ class Panel:
     mappings: Sequence[Any] = field(default_factory=tuple)
 
     def json(self, identifier: int, x: int, y: int) -> dict[str, Any]:
-        """Return the panel at its place."""
         return {
             "id": identifier,
             "type": self.kind,

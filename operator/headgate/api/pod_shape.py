@@ -86,7 +86,6 @@ _OUTERMOST: Final = len(("spec", "driver", "podTemplate", "spec"))
 
 
 def _fields(kind: str) -> dict[str, str]:
-    """Return the type of each field of a type of Kubernetes."""
     from kubernetes.aio.client import models
 
     model = getattr(models, kind)

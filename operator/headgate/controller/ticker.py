@@ -127,7 +127,6 @@ class Ticker:
         return max((now - began for began in begun), default=0.0)
 
     def reconciled(self, key: Key) -> None:
-        """A reconcile of an application has ended, however it did."""
         for one in self._looks:
             one.keys.discard(key)
         self._end_looks()

@@ -53,7 +53,6 @@ class Workers:
         self.queue = WorkQueue(self.backoff, group=lambda key: key.namespace, share=share_of(self.count))
 
     def add(self, key: Key) -> None:
-        """Something was heard of an application."""
         self.queue.add(key, time.monotonic())
         self._heard.set()
 

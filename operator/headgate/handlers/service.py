@@ -57,7 +57,6 @@ class Instruments:
 
     @classmethod
     def of(cls, settings: Settings) -> Instruments:
-        """Return those of a process that has just started."""
         metrics = OperatorMetrics()
         return cls(metrics, Health(Limits(tick=settings.tick.total_seconds())), DecisionLog(metrics))
 
@@ -176,7 +175,6 @@ def service_of(
 
 
 async def end(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Cancel the tasks, and wait a little."""
     for task in tasks:
         task.cancel()
     with suppress(TimeoutError):

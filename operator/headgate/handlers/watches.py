@@ -59,7 +59,6 @@ class KnownVersions:
             del self._awaited[uid]
 
     def gone(self, metadata: Metadata) -> None:
-        """An object is gone."""
         self._heard.pop(metadata["uid"], None)
         self._awaited.pop(metadata["uid"], None)
 
@@ -223,7 +222,6 @@ class _NoDiffBase(kopf.DiffBaseStorage):
     """Kopf compares each object with the one before, which is nobody's business here, and costs a copy of each."""
 
     def build(self, **_: Any) -> Any:
-        """Return nothing to compare."""
         return {}
 
     def fetch(self, **_: Any) -> None:
@@ -249,7 +247,6 @@ class _NoProgress(kopf.ProgressStorage):
         """Write nothing to the object."""
 
     def clear(self, *, essence: Any) -> Any:
-        """Return what is compared, as it is."""
         return essence
 
 

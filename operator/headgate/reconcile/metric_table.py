@@ -87,7 +87,6 @@ class Row:
 
 
 def number(field: str) -> Put:
-    """Return what puts the value itself."""
     return lambda where, _, value: setattr(where, field, value)
 
 
@@ -129,7 +128,6 @@ def sentence(field: str) -> Put:
 
 
 def sentences(field: str) -> Put:
-    """Return what collects them."""
     put = texts(field)
     return lambda where, detail, value: put(where, scrubbed(detail), value)
 

@@ -38,7 +38,6 @@ NOBODY_TO_ASK: Final = frozenset(
 
 
 def ready(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
-    """Return whether the application does what it is there for, as far as is known."""
     step = plan.step
     if step.state is State.COMPLETED:
         return Answer("Ready", TRUE, step.reason, step.message)
@@ -55,7 +54,6 @@ def ready(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
 
 
 def stalled(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
-    """Return whether it waits for a person."""
     step, trouble = plan.step, _trouble(seen, plan, memory)
     if step.state is State.RUNNING and not step.needs_help and trouble is not None:
         return Answer("Stalled", TRUE, *trouble)
@@ -94,7 +92,6 @@ def _trouble_before(plan: Plan, memory: LoopMemory) -> Problem | None:
 
 
 def reconciling(application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
-    """Return whether something is on its way by itself."""
     step = plan.step
     if step.needs_help:
         return Answer("Reconciling", FALSE, step.reason, step.message)

@@ -117,7 +117,6 @@ class Due:
         self._looked_at = -math.inf
 
     def watch(self, key: Key, application: SparkApplication) -> None:
-        """Judge an application by what it declares now."""
         now = watched(application)
         looked = self._looked.get(key)
         if looked is None:

@@ -52,7 +52,6 @@ class DriverScrape:
         self._timeout_seconds = timeout_seconds
 
     def sample(self, now: float, attempt: int) -> DriverMetrics | Outage:  # noqa: ARG002  there is one
-        """Return what the driver serves at `now`."""
         address = self._locate()
         if isinstance(address, Outage):
             return address

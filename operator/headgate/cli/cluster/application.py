@@ -72,7 +72,6 @@ class ClusterApplication:
 
     @property
     def sources(self) -> tuple[SourceId, ...]:
-        """Sources that the resource lists, with their queries."""
         return tuple((query, source["name"]) for query, source in self._sources())
 
     @property

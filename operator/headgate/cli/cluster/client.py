@@ -51,11 +51,9 @@ class Cluster:
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> Self:
-        """Return the cluster; the first question opens a connection."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the connections; nothing is asked after."""
         try:
             self._runner.run(self._api.close())
         finally:
