@@ -10,7 +10,6 @@ from headgate.cli.cluster.options import AllNamespaces, Context, Kubeconfig, Nam
 
 if TYPE_CHECKING:
     from headgate.cli.checks import Finding
-    from headgate.cli.cluster.client import Cluster
 
 
 def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
@@ -57,17 +56,11 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
     if local:
         findings = _of_machine(launcher, state_dir)
         raise typer.Exit(exit_code(_shown(findings, as_json=as_json)))
-    with Place(namespace, context, kubeconfig, "--local").connect() as cluster:
-        findings = _of_cluster(cluster, name, everywhere=all_namespaces)
-        raise typer.Exit(exit_code(_shown(findings, as_json=as_json)))
-
-
-def _of_cluster(cluster: "Cluster", name: str | None, *, everywhere: bool) -> "Iterator[Finding]":
     from headgate.cli.checks.cluster import of_cluster
 
-    yield from of_cluster(
-        cluster, lambda: [cluster.application(name)] if name else cluster.applications(everywhere=everywhere)
-    )
+    with Place(namespace, context, kubeconfig, "--local").connect() as cluster:
+        findings = of_cluster(cluster, lambda: cluster.chosen(name, everywhere=all_namespaces))
+        raise typer.Exit(exit_code(_shown(findings, as_json=as_json)))
 
 
 def _of_machine(launcher: str | None, state_dir: Path | None) -> "Iterator[Finding]":

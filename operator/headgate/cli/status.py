@@ -7,6 +7,7 @@ import typer
 from headgate.cli.cluster.options import AllNamespaces, Context, Kubeconfig, Namespace, Place
 
 if TYPE_CHECKING:
+    from headgate.adapters.kubernetes.client import Manifest
     from headgate.cli.cluster.application import ClusterApplication
     from headgate.cli.cluster.client import Cluster
 
@@ -50,13 +51,12 @@ def _show(cluster: "Cluster", name: str, *, as_json: bool) -> None:
     if as_json:
         print_json(application.manifest)
         return
-    holding = _holding(application)
+    events: list[Manifest] | str
     try:
         events = cluster.events(application.manifest)
     except HeadgateError as error:
-        print_lines(describe(application, f"not shown: {error}", time.time(), holding))
-    else:
-        print_lines(describe(application, events, time.time(), holding))
+        events = f"not shown: {error}"
+    print_lines(describe(application, events, time.time(), _holding(application)))
 
 
 def _holding(application: "ClusterApplication") -> list[str]:

@@ -69,7 +69,7 @@ def _of_cluster(place: Place, name: str | None, bundle: "Bundle", *, everywhere:
     from headgate.cli.checks.cluster import of_cluster
 
     with place.connect() as cluster:
-        applications = [cluster.application(name)] if name else cluster.applications(everywhere=everywhere)
+        applications = cluster.chosen(name, everywhere=everywhere)
         found: list[dict[str, str]] = []
         bundle.documents["doctor.json"] = found
         gather(cluster, applications, bundle)

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from headgate import __version__
-from headgate.adapters.local.driver import LAUNCHER
+from headgate.adapters.local.driver import launcher_command
 from headgate.cli.checks import Finding, Level
-from headgate.errors import UsageError
 from headgate_contract.exit_codes import ERROR
 from headgate_contract.foreign import scrubbed
 
@@ -31,7 +30,7 @@ LAST_CHARACTERS: Final = 400
 
 def check_machine(launcher: str | None) -> Iterator[Finding]:
     """Yield what is found of this machine. `launcher` is the command that starts drivers, as in a shell."""
-    command = _command(launcher)
+    command = launcher_command(launcher)
     yield Finding("headgate", HERE, Level.OK, f"Headgate {__version__}")
     with tempfile.TemporaryDirectory(prefix="headgate-doctor-") as folder:
         try:
@@ -69,13 +68,6 @@ def check_machine(launcher: str | None) -> Iterator[Finding]:
             "see that no property of Spark's takes spark.sql.extensions or spark.driver.extraClassPath back"
         )
         yield Finding("spark", HERE, Level.PROBLEM, says, remedy)
-
-
-def _command(launcher: str | None) -> Sequence[str]:
-    try:
-        return tuple(shlex.split(launcher or "")) or LAUNCHER
-    except ValueError as error:
-        raise UsageError(f"--launcher {launcher}: {error}; write it as in a shell") from None
 
 
 def _trial(command: Sequence[str], folder: Path) -> tuple[dict[str, Any] | None, str]:

@@ -74,6 +74,10 @@ class Cluster:
     def applications(self, *, everywhere: bool = False) -> list[Manifest]:
         return self.ask(lambda api: api.list(APPLICATIONS, None if everywhere else self.namespace))
 
+    def chosen(self, name: str | None, *, everywhere: bool) -> list[Manifest]:
+        """Return the application of that name, or all of them where none is given."""
+        return [self.application(name)] if name else self.applications(everywhere=everywhere)
+
     def patch(self, name: str, patch: Mapping[str, Any]) -> Manifest:
         """Change the members in `patch` (RFC 7386) and return the application after it.
 

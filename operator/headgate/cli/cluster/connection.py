@@ -70,7 +70,10 @@ def _of_kubeconfig(files: str, context: str | None) -> tuple[ApiClient, str | No
         config.load_kube_config(files, name, settings)  # type: ignore[no-untyped-call]
         return connection(settings), contexts[name].get("namespace")
     except (config.ConfigException, yaml.YAMLError, OSError, *_MALFORMED) as error:
-        raise UsageError(f"{files}: {_sentence(error)}; check it with kubectl config view") from None
+        said = (
+            " ".join(str(error).split()) or type(error).__name__
+        )  # a parser's context goes over several lines
+        raise UsageError(f"{files}: {said}; check it with kubectl config view") from None
 
 
 def _contexts(files: str) -> tuple[dict[str, Mapping[str, Any]], str | None]:
@@ -105,8 +108,3 @@ def _of_pod(here: str) -> tuple[ApiClient, str]:
             f"no cluster is configured: there is no {DEFAULT_KUBECONFIG}, and this is not a pod; set KUBECONFIG or "
             f"give --kubeconfig{here and f', or {here} for this machine'}"
         ) from None
-
-
-def _sentence(error: Exception) -> str:
-    """Return what is wrong on one line; a parser's context goes over several."""
-    return " ".join(str(error).split()) or type(error).__name__
