@@ -7,7 +7,6 @@ not find its faults one crash at a time.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from headgate.api.document import Document, Malformed, read_documents
+from headgate.api.finding import did_you_mean
 from headgate.errors import UsageError
 from headgate.settings import Settings
 
@@ -127,8 +127,7 @@ def _read(path: Path) -> Document | None:
 
 def _unknown(name: str) -> str:
     known = [to_camel(setting) for setting in Settings.model_fields]
-    close = difflib.get_close_matches(str(name), known, n=1)
-    return f"unknown setting; did you mean {close[0]}?" if close else "unknown setting; remove it"
+    return f"unknown setting{did_you_mean(name, known) or '; remove it'}"
 
 
 def _fault(details: ErrorDetails, given: Mapping[str, Given]) -> str:

@@ -43,15 +43,17 @@ class LoadedFile:
     def is_refused(self) -> bool:
         return any(finding.severity is Severity.ERROR for finding in self.all_findings)
 
+    def require_good(self) -> None:
+        """Raise InvalidInputError with every error where something in it is refused."""
+        errors = [found.text(self.file) for found in self.all_findings if found.severity is Severity.ERROR]
+        if errors:
+            raise InvalidInputError("\n".join(["the resource is refused:", *errors]))
+
 
 def load_application(path: Path) -> SparkApplication:
     """Return the one application of a file; raise InvalidInputError with every finding if it is refused."""
     loaded = load_file(path)
-    if loaded.is_refused:
-        errors = (
-            finding.text(loaded.file) for finding in loaded.all_findings if finding.severity is Severity.ERROR
-        )
-        raise InvalidInputError("\n".join(["the resource is refused:", *errors]))
+    loaded.require_good()
     applications = [resource.application for resource in loaded.resources if resource.application]
     if len(applications) != 1:
         raise InvalidInputError(

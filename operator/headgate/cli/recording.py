@@ -7,13 +7,13 @@ refused with its line and field. A member that is `null` or missing is unknown, 
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from headgate.api.finding import did_you_mean
 from headgate.decision.observation import Observation, SourceObservation
 from headgate.errors import UsageError
 
@@ -78,8 +78,7 @@ def read_line(raw: bytes, file: str, number: int) -> Line | None:
 def unknown_name(name: str, known: Collection[str], what: str) -> str:
     """Say that there is no such thing, what there is, and which of these may have been meant."""
     names = f"{what} are {', '.join(known)}" if known else f"{what} are none"
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"{_shown(name)} is not known; {names}" + (f"; did you mean {close[0]}?" if close else "")
+    return f"{_shown(name)} is not known; {names}{did_you_mean(name, known)}"
 
 
 def _source(source: _Object) -> SourceObservation:

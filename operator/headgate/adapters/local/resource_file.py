@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.api.application import KIND, SparkApplication
-from headgate.api.finding import Severity
 from headgate.api.load import LoadedFile, load_bytes
 from headgate.errors import InvalidInputError, UsageError
 
@@ -119,9 +118,7 @@ def _cause(path: Path, error: OSError) -> str:
 
 def _chosen(loaded: LoadedFile, name: str | None) -> SparkApplication:
     """Return the application; raises `InvalidInputError` with every finding where the file is refused."""
-    errors = [f.text(loaded.file) for f in loaded.all_findings if f.severity is Severity.ERROR]
-    if errors:
-        raise InvalidInputError("\n".join(["the resource is refused:", *errors]))
+    loaded.require_good()
     applications = [r.application for r in loaded.resources if r.application is not None]
     found = {application.name: application for application in applications}
     if len(found) < len(applications):

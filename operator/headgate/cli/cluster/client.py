@@ -7,7 +7,6 @@ Calls are short: whoever waits at a terminal wants an answer, and the next try i
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Self, TypeVar
 
@@ -17,6 +16,7 @@ from kubernetes.aio.client import ApiClient
 from headgate.adapters.kubernetes import client
 from headgate.adapters.kubernetes.client import APPLICATIONS, EVENTS, Call, Manifest, status_of
 from headgate.api.application import KIND
+from headgate.api.finding import did_you_mean
 from headgate.errors import (
     ApiConflict,
     ApiNotFound,
@@ -101,8 +101,8 @@ class Cluster:
     def _where_it_may_be(self, name: str) -> str:
         missing = f"there is no application {name} in namespace {self.namespace}"
         here = [application["metadata"]["name"] for application in self.applications()]
-        if close := difflib.get_close_matches(name, here, n=1):
-            return f"{missing}; did you mean {close[0]}?"
+        if hint := did_you_mean(name, here):
+            return f"{missing}{hint}"
         if elsewhere := self._namespaces_with(name):
             return f"{missing}, but in {', '.join(elsewhere)}; give that with -n"
         return (
