@@ -45,12 +45,6 @@ class _Before:
     """By query: the reason of its backlog, or `NOT_IN_BACKLOG`."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Published:
-    generation: int
-    at: float
-
-
 @dataclass(slots=True)
 class DecisionLog:
     """Told of the outcome of each reconcile, and of applications that are gone."""
@@ -60,8 +54,8 @@ class DecisionLog:
     _states: Counter[State] = field(default_factory=Counter)
     """Of all of them; each scrape of the operator asks."""
     _refused: set[Key] = field(default_factory=set)
-    _published: dict[Key, _Published] = field(default_factory=dict)
-    """Documents that a running driver was given and does not report yet."""
+    _published: dict[Key, tuple[int, float]] = field(default_factory=dict)
+    """Generations of documents that a running driver was given and does not report yet, and when (Unix time)."""
 
     def __post_init__(self) -> None:
         for kind, reasons in (("verdict", (NOT_IN_BACKLOG, *Reason)), ("driver", StepReason)):
@@ -108,7 +102,7 @@ class DecisionLog:
 
     def longest_pending(self, now: float) -> float:
         """Return for how long a running driver has not reported its document (`now` is Unix time); any thread."""
-        return max((now - published.at for published in list(self._published.values())), default=0.0)
+        return max((now - at for _, at in list(self._published.values())), default=0.0)
 
     def _verdict(self, key: Key, query: str, verdict: Verdict) -> None:
         reason = _reason(verdict)
@@ -133,16 +127,15 @@ class DecisionLog:
             self._published.pop(key, None)  # one that starts reads it when it has started
             return
         reported = None if seen.metrics is None else seen.metrics.control_generation
-        waited_for = self._published.get(key)
-        if waited_for is not None and reported is not None and not is_later(waited_for.generation, reported):
-            self.metrics.acknowledged.observe(
-                max(0.0, (seen.metrics.at if seen.metrics else seen.now) - waited_for.at)
-            )
+        awaited, since = self._published.get(key, (None, seen.now))
+        if awaited is not None and reported is not None and not is_later(awaited, reported):
+            heard_at = seen.metrics.at if seen.metrics else seen.now
+            self.metrics.acknowledged.observe(max(0.0, heard_at - since))
             del self._published[key]
-            waited_for = None
+            awaited = None
         is_new = seen.published is None or seen.published.generation != document.generation
-        if is_new and (waited_for is None or waited_for.generation != document.generation):
-            self._published[key] = _Published(document.generation, seen.now)
+        if is_new and awaited != document.generation:
+            self._published[key] = document.generation, seen.now
 
 
 def _reason(verdict: Verdict) -> str:

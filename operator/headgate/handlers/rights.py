@@ -168,12 +168,8 @@ async def _is_granted(api: Cluster, right: Right, user: str | None) -> bool:
     attributes |= {name: value for name, value in optional.items() if value}
     kind = "SelfSubjectAccessReview" if user is None else "SubjectAccessReview"
     whom = {} if user is None else {"user": user, "groups": _groups_of(user)}
-    review = {
-        "apiVersion": REVIEWS,
-        "kind": kind,
-        "metadata": {},
-        "spec": {"resourceAttributes": attributes, **whom},
-    }
+    spec = {"resourceAttributes": attributes, **whom}
+    review = {"apiVersion": REVIEWS, "kind": kind, "metadata": {}, "spec": spec}
     answer = await api.create(Kind(REVIEWS, f"{kind.lower()}s"), review)
     return bool(answer["status"]["allowed"])
 

@@ -192,8 +192,7 @@ def kopf_settings(connect_seconds: float) -> kopf.OperatorSettings:
     settings.peering.standalone = True
     settings.posting.enabled = False
     settings.scanning.disabled = True  # it would need rights to all namespaces and CRDs
-    settings.persistence.diffbase_storage = _NoDiffBase()
-    settings.persistence.progress_storage = _NoProgress()
+    settings.persistence.diffbase_storage = settings.persistence.progress_storage = _NoStorage()
     settings.networking.connect_timeout = connect_seconds
     settings.networking.request_timeout = LIST_SECONDS
     settings.networking.error_backoffs = _Backoffs()
@@ -214,11 +213,15 @@ class _Backoffs:
             yield 8
 
 
-class _NoDiffBase(kopf.DiffBaseStorage):
-    """Kopf compares each object with the one before, which is nobody's business here, and costs a copy of each."""
+class _NoStorage(kopf.DiffBaseStorage, kopf.ProgressStorage):
+    """Kopf compares each object with the one before, which is nobody's business here and costs a copy of each, and
+    remembers which handlers have succeeded; there are none that could fail."""
 
     def build(self, **_: Any) -> Any:
         return {}
+
+    def clear(self, *, essence: Any) -> Any:
+        return essence
 
     def fetch(self, **_: Any) -> None:
         """Return that there was nothing before."""
@@ -226,24 +229,7 @@ class _NoDiffBase(kopf.DiffBaseStorage):
     def store(self, **_: Any) -> None:
         """Write nothing to the object."""
 
-
-class _NoProgress(kopf.ProgressStorage):
-    """Kopf remembers which handlers have succeeded; there are none that could fail."""
-
-    def fetch(self, **_: Any) -> None:
-        """Return that nothing is remembered."""
-
-    def store(self, **_: Any) -> None:
-        """Write nothing to the object."""
-
-    def purge(self, **_: Any) -> None:
-        """Forget nothing."""
-
-    def touch(self, **_: Any) -> None:
-        """Write nothing to the object."""
-
-    def clear(self, *, essence: Any) -> Any:
-        return essence
+    purge = touch = store
 
 
 class NoMemories(ResourceMemories):
