@@ -317,6 +317,11 @@ class SparkApplicationStatus(StatusModel):
     def condition(self, kind: str) -> Condition | None:
         return next((one for one in self.conditions if one.type == kind), None)
 
+    def says(self, kind: str, answer: ConditionStatus) -> bool:
+        """Whether a condition of this kind is there, with this answer."""
+        condition = self.condition(kind)
+        return condition is not None and condition.status is answer
+
     @property
     def has_all_executors(self) -> bool:
         """Whether as many executors have registered as were asked for; not where nobody tells."""
@@ -334,6 +339,5 @@ class SparkApplicationStatus(StatusModel):
 
         It says so with what else no vote depends on, which may come later than the rest.
         """
-        heard = self.condition("MetricsAvailable")
-        is_heard = heard is not None and heard.status is ConditionStatus.TRUE
+        is_heard = self.says("MetricsAvailable", ConditionStatus.TRUE)
         return is_heard and self.executor_instances is not None and self.executors_running is None

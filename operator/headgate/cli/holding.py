@@ -18,7 +18,7 @@ from headgate.errors import TransientError, UsageError
 from headgate.reconcile.document import next_document
 from headgate_contract.metrics import QUERY_ACTIVE, SETTING_INFO
 from headgate_contract.settings.layers import Job, held
-from headgate_contract.settings.said import Given, in_properties
+from headgate_contract.settings.said import in_properties
 from headgate_contract.settings.table import OF, Scope
 
 SECONDS = 10.0
@@ -116,7 +116,8 @@ def _by_query(application: SparkApplication) -> Iterator[tuple[str, set[str], di
         origins: dict[tuple[str, str], str] = {}
         for (source, setting), origin in held(documents[query.name], job).items():
             given = job.sources.get(source, {}) if source else job.query
-            origins[source, setting] = _word(origin.value, setting, given)
+            is_named = origin.value == "property" and setting in given
+            origins[source, setting] = given[setting].spelling if is_named else origin.value
         yield query.name, names, origins
 
 
@@ -132,10 +133,6 @@ def of_driver(told: Iterable[Told]) -> Iterator[str]:
 
 def _of(source: str, origins: Mapping[tuple[str, str], str]) -> dict[str, str]:
     return {setting: word for (at, setting), word in origins.items() if at == source}
-
-
-def _word(origin: str, setting: str, given: Given) -> str:
-    return given[setting].spelling if origin == "property" and setting in given else origin
 
 
 def _line(title: str, scope: Scope | None, origins: Mapping[str, str], *, asked: bool) -> str:

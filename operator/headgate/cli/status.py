@@ -92,8 +92,7 @@ def _show_all(cluster: "Cluster", *, everywhere: bool, as_json: bool) -> None:
 
 def worst_of(cluster: "Cluster", *, everywhere: bool) -> "list[ClusterApplication]":
     """Return the applications of the namespace or of all, in the order in which they deserve a look."""
-    from headgate.cli.cluster.application import ClusterApplication
-    from headgate.cli.cluster.urgency import worst_first
+    from headgate.cli.cluster.application import ClusterApplication, worst_first
 
     return worst_first(map(ClusterApplication, cluster.applications(everywhere=everywhere)))
 

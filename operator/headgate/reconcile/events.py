@@ -152,7 +152,7 @@ def _metrics_changes(
         return
     if now.status is ConditionStatus.FALSE:
         yield Event(at=seen.now, reason=now.reason, message=now.message, is_warning=True, is_minor=True)
-    elif now.status is ConditionStatus.TRUE and was is not None and was.status is ConditionStatus.FALSE:
+    elif now.status is ConditionStatus.TRUE and before.says("MetricsAvailable", ConditionStatus.FALSE):
         yield Event(at=seen.now, reason=now.reason, message="metrics are back", is_minor=True)
 
 
@@ -161,56 +161,40 @@ def _executor_changes(
 ) -> Iterator[Event]:
     """Yield that executors stay away, and why, and that they have come."""
     was, now = before.condition(EXECUTORS_MISSING), after.condition(EXECUTORS_MISSING)
-    was_missing = was is not None and was.status is ConditionStatus.TRUE
-    if now is None or now.status is ConditionStatus.UNKNOWN:
+    missed_for = was.reason if was is not None and was.status is ConditionStatus.TRUE else None
+    if now is None:
         return
-    if now.status is ConditionStatus.FALSE and was_missing:
+    if now.status is ConditionStatus.FALSE and missed_for is not None:
         yield Event(at=seen.now, reason=now.reason, message=now.message)
-    elif now.status is ConditionStatus.TRUE and (was is None or not was_missing or was.reason != now.reason):
+    elif now.status is ConditionStatus.TRUE and missed_for != now.reason:
         yield Event(at=seen.now, reason=EXECUTORS_MISSING, message=now.message, is_warning=True)
 
 
-def complaints(application: SparkApplication, seen: Seen) -> tuple[Problem, ...]:
-    """Return what the resource asks for in vain: names that lead nowhere, and queries that cannot be governed.
+def complaints(application: SparkApplication, seen: Seen) -> Iterator[Problem]:
+    """Yield what the resource asks for in vain: names that lead nowhere, and queries that cannot be governed.
 
     Nothing is said of the job before it has started a query, or a query has shown its sources; and of a query that
     it does not have, not while it may be about to start one more.
     """
-    present = {} if seen.metrics is None else seen.metrics.queries
-    pauses = (
-        Problem(UNKNOWN_NAME, f"annotation {PAUSED}: {sentence}") for sentence in pauses_in_vain(application)
-    )
-    of_driver = (
-        ()
-        if seen.metrics is None
-        else (
-            *(Problem(CONTROL_UNREAD, message) for message in seen.metrics.control_unread),
-            *(Problem(CHECKPOINT_UNFENCED, message) for message in seen.metrics.unfenced),
-        )
-    )
-    if not present:
-        return (*pauses, *of_driver, *_of_spark(application, seen))
-    is_settled = _has_started_all_at(present.values(), seen) is None
-    of_queries = (
-        complaint
-        for query in application.spec.queries
-        if is_settled or query.name in present
-        for complaint in _of_query(query, present.get(query.name), sorted(present))
-    )
-    unmatched = () if seen.metrics is None else seen.metrics.unmatched
-    of_properties = (Problem(UNKNOWN_NAME, message) for message in unmatched)
-    return (*pauses, *of_driver, *_of_spark(application, seen), *of_properties, *of_queries)
-
-
-def _of_spark(application: SparkApplication, seen: Seen) -> Iterator[Problem]:
-    expected = application.spec.spark_version
-    found = None if seen.metrics is None else seen.metrics.spark_version
+    for vain in pauses_in_vain(application):
+        yield Problem(UNKNOWN_NAME, f"annotation {PAUSED}: {vain}")
+    if (driver := seen.metrics) is None:
+        return
+    yield from (Problem(CONTROL_UNREAD, message) for message in driver.control_unread)
+    yield from (Problem(CHECKPOINT_UNFENCED, message) for message in driver.unfenced)
+    expected, found = application.spec.spark_version, driver.spark_version
     if expected is not None and found is not None and not f"{found}.".startswith(f"{expected}."):
         yield Problem(
             SPARK_VERSION_DIFFERS,
             f"spec.sparkVersion is {expected}, and the driver runs Spark {found}; name an image with the version "
             "that you mean, or correct sparkVersion",
         )
+    if driver.queries:
+        yield from (Problem(UNKNOWN_NAME, message) for message in driver.unmatched)
+        is_settled = _has_started_all_at(driver.queries.values(), seen) is None
+        for query in application.spec.queries:
+            if is_settled or query.name in driver.queries:
+                yield from _of_query(query, driver.queries.get(query.name), sorted(driver.queries))
 
 
 def missing_at(application: SparkApplication, seen: Seen) -> float | None:

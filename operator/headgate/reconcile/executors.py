@@ -123,8 +123,7 @@ def _of_attempt(kind: str, plan: Plan, memory: LoopMemory) -> Condition | None:
     before = memory.status
     if before is None or before.attempt != plan.step.history.attempt:
         return None
-    told = before.condition(kind)
-    return told if told is not None and told.status is TRUE else None
+    return before.condition(kind) if before.says(kind, TRUE) else None
 
 
 def _hindrance(seen: Seen) -> Problem:

@@ -202,7 +202,9 @@ _ROWS = (
     _row(metrics.QUERY_COST_BOUND, "cost_bound_records"),
     _row(metrics.QUERY_THROUGHPUT, "throughput"),
     _row(metrics.QUERY_WATERMARK, "watermark", asked=_PAGE),
-    dataclasses.replace(_row(metrics.QUERY_WATERMARK_HELD_BY, "watermark_held_by", text), label="source"),
+    dataclasses.replace(  # whose source is its value
+        _row(metrics.QUERY_WATERMARK_HELD_BY, "watermark_held_by", text), of=QueryMetrics, label="source"
+    ),
     _row(metrics.QUERY_FUTURE_BATCHES, "future_batches"),
     _row(metrics.QUERY_STATE_ROWS, "state_rows", asked=_PAGE),
     _row(metrics.QUERY_LAST_PROGRESS, "last_progress_at", asked=_PAGE),

@@ -116,8 +116,7 @@ def _brings_in_force(application: SparkApplication, seen: Seen, plan: Plan, memo
     before = memory.status
     if before is None or before.observed_generation != application.metadata.generation:
         return plan.publishes or _is_behind(seen, plan)
-    told = before.condition("Reconciling")
-    return told is not None and told.status is TRUE and _is_behind(seen, plan)
+    return before.says("Reconciling", TRUE) and _is_behind(seen, plan)
 
 
 def _is_behind(seen: Seen, plan: Plan) -> bool:

@@ -147,8 +147,7 @@ def _sources(application: ClusterApplication) -> Iterator[Finding]:
         says = f"the driver cannot reach source {source.name} of query {query}: {source.out_of_reach}"
         remedy = "check the broker's address, its certificates and the credentials, from the driver's pod"
         yield _found("sources", application, Level.PROBLEM, says, remedy)
-    available = application.status.condition("MetricsAvailable")
-    if available is None or available.status is not ConditionStatus.TRUE or not sources:
+    if not application.status.says("MetricsAvailable", ConditionStatus.TRUE) or not sources:
         says = "the driver reports nothing about its sources"
         yield _found("sources", application, Level.UNKNOWN, says, BY_METRICS)
     elif not lost:
