@@ -63,10 +63,12 @@ def read_line(raw: bytes, file: str, number: int) -> Line | None:
         return None
     line = _Object(_parsed(text.rstrip(), place), place)
     line.refuse_others("t", "query", "attempt", "sources", "throughput", "arrivalRate")
-    attempt = line.whole("attempt")
+    attempt = line.typed("attempt", int)
+    if attempt is not None and attempt < 0:
+        raise place.member("attempt").error(f"must be at least 0, not {_shown(attempt)}")
     observation = Observation(
         t=_required(line.number("t"), place.member("t")),
-        query=_required(line.text("query"), place.member("query")),
+        query=_required(line.typed("query", str), place.member("query")),
         attempt=1 if attempt is None else attempt,
         sources={name: _source(source) for name, source in line.objects("sources")},
         throughput=line.number("throughput", at_least_zero=True),
@@ -88,12 +90,12 @@ def _source(source: _Object) -> SourceObservation:
     return SourceObservation(
         watermark_lag_seconds=source.number("watermarkLag"),
         pending_records=source.number("pendingRecords", at_least_zero=True),
-        phase=source.flag("phase"),
-        idle=source.flag("idle"),
+        phase=source.typed("phase", bool),
+        idle=source.typed("idle", bool),
         query_value=source.number("query"),
-        finished=source.flag("finished"),
-        paused=source.flag("paused"),
-        held_by_alignment=source.flag("heldByAlignment"),
+        finished=source.typed("finished", bool),
+        paused=source.typed("paused", bool),
+        held_by_alignment=source.typed("heldByAlignment", bool),
     )
 
 
@@ -120,6 +122,9 @@ def _required(value: T | None, place: Place) -> T:
     if value is None:
         raise place.error("is missing")
     return value
+
+
+_WORDS: Mapping[type, str] = {bool: "true or false", int: "a whole number", str: "a string"}
 
 
 class _Object:
@@ -152,27 +157,11 @@ class _Object:
             raise self._error(name, "must be at least 0")
         return number
 
-    def whole(self, name: str) -> int | None:
-        value = self._members.get(name)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise self._error(name, "must be a whole number")
-        if value < 0:
-            raise self._error(name, "must be at least 0")
+    def typed(self, name: str, kind: type[T]) -> T | None:
+        value: T | None = self._members.get(name)
+        if value is not None and type(value) is not kind:
+            raise self._error(name, f"must be {_WORDS[kind]}")
         return value
-
-    def flag(self, name: str) -> bool | None:
-        value = self._members.get(name)
-        if value is None or isinstance(value, bool):
-            return value
-        raise self._error(name, "must be true or false")
-
-    def text(self, name: str) -> str | None:
-        value = self._members.get(name)
-        if value is None or isinstance(value, str):
-            return value
-        raise self._error(name, "must be a string")
 
     def objects(self, name: str) -> Iterator[tuple[str, _Object]]:
         value, place = self._members.get(name), self._place.member(name)
