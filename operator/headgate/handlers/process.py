@@ -26,7 +26,7 @@ from headgate.handlers.election import FAILED, Election, end_at_once, nothing_to
 from headgate.handlers.health import ProbeServer
 from headgate.handlers.namespaces import Namespaces
 from headgate.handlers.rights import Preflight
-from headgate.handlers.service import Instruments, Service, end, service_of
+from headgate.handlers.service import Instruments, end, service_of
 from headgate.settings import LogFormat, LogLevel, Settings, address_parts
 from headgate_contract.foreign import printable
 from headgate_contract.listening import every_address
@@ -157,13 +157,10 @@ class Process:
             await election.close()
 
     async def _lead(self, operator: ClusterOperator, preflight: Preflight, election: Election | None) -> int:
+        """Serve until a stop is asked for; a part that ends before that has failed."""
         self.instruments.metrics.leader.set(1)
         self.instruments.health.leads = True
         service = service_of(operator, self.settings, self.instruments, preflight, self._hear_signals)
-        return await self._serve(service, election)
-
-    async def _serve(self, service: Service, election: Election | None) -> int:
-        """Serve until a stop is asked for; a part that ends before that has failed."""
         tasks = service.start()
         held = nothing_to_hold() if election is None else election.hold()
         hold = asyncio.create_task(held, name="lease")

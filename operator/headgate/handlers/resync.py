@@ -85,7 +85,12 @@ class Resync:
         failures: dict[Scope, TransientError] = {}
         for scope in scopes:
             try:
-                await self._compare_all(scope)
+                if missing := await self.missing(scope):
+                    self._lacks(scope, missing)
+                    continue
+                for kind in SELECTORS:
+                    await self._compare(kind, scope)
+                self.namespaces.has_all(scope)
             except ApiRefused as error:
                 self._lacks(scope, str(error))
             except TransientError as error:
@@ -95,14 +100,6 @@ class Resync:
                 self._lacks(scope, str(failure))
             else:
                 log.warning(f"cannot compare with what is there in {named(scope)}: {failure}")
-
-    async def _compare_all(self, scope: Scope) -> None:
-        if missing := await self.missing(scope):
-            self._lacks(scope, missing)
-            return
-        for kind in SELECTORS:
-            await self._compare(kind, scope)
-        self.namespaces.has_all(scope)
 
     def _lacks(self, scope: Scope, why: str) -> None:
         self.namespaces.lacks(scope, why)

@@ -15,7 +15,6 @@ from typing import Final
 from headgate.api.annotations import SourceId
 from headgate.api.application import SparkApplication
 from headgate.api.duration import format_duration
-from headgate.api.query import Query
 from headgate.api.source import Alignment, Source
 from headgate.api.status import AlignmentStatus
 from headgate.reconcile.answers import FALSE, TRUE, UNKNOWN, Answer, not_known
@@ -117,7 +116,20 @@ def groups(application: SparkApplication, seen: Seen, tracks: Mapping[str, Track
     found: dict[str, list[Member]] = {}
     strangers: set[str] = set()
     for query in application.spec.queries:
-        members = list(_members(query, seen.query(query.name), tracks.get(query.name, Track())))
+        reported = seen.query(query.name) or QueryMetrics(sources={})
+        held_by = tracks.get(query.name, Track()).held_by
+        members = [
+            Member(
+                query=query.name,
+                source=source,
+                alignment=source.alignment,
+                reported=reported.sources.get(source.name, SourceMetrics()),
+                held_by=held_by.get(source.name),
+                holds_watermark=reported.watermark_held_by == source.name,
+            )
+            for source in query.sources
+            if source.alignment is not None
+        ]
         planned = {member.name for member in members if _is_planned(member, seen)}
         strangers |= {member.name for member in members if _is_left_out(member, members, planned)}
         for member in members:
@@ -130,20 +142,6 @@ def groups(application: SparkApplication, seen: Seen, tracks: Mapping[str, Track
         )
         for name, members in found.items()
     )
-
-
-def _members(query: Query, reported: QueryMetrics | None, track: Track) -> Iterator[Member]:
-    reported = reported or QueryMetrics(sources={})
-    for source in query.sources:
-        if source.alignment is not None:
-            yield Member(
-                query=query.name,
-                source=source,
-                alignment=source.alignment,
-                reported=reported.sources.get(source.name, SourceMetrics()),
-                held_by=track.held_by.get(source.name),
-                holds_watermark=reported.watermark_held_by == source.name,
-            )
 
 
 def _is_planned(member: Member, seen: Seen) -> bool:

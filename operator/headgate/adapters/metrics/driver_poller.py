@@ -123,7 +123,10 @@ class DriverPoller:
             if (located := self._locate(key)) is not None:
                 self._running[key] = (located, self._ask(key, located, now))
         wait([asked for _, asked in self._running.values()], timeout=self._longest_seconds)
-        self._take()
+        for key, (located, asked) in list(self._running.items()):
+            if asked.done():
+                del self._running[key]
+                self._known[key] = self._understood(key, located, asked)
         drivers = {key: known.driver for key, known in self._known.items()}
         due = self._due.look(drivers, _unanswered, now)
         self._due.queued(due, drivers, now)
@@ -140,12 +143,6 @@ class DriverPoller:
             return scrape(located.address, now + waited if waited >= 1.0 else now, self._timeout_seconds)
 
         return self._threads.call(key.namespace, made)
-
-    def _take(self) -> None:
-        for key, (located, asked) in list(self._running.items()):
-            if asked.done():
-                del self._running[key]
-                self._known[key] = self._understood(key, located, asked)
 
     def _understood(self, key: Key, located: Located, asked: Future[Page | Outage]) -> _Known:
         """Return what is known after a scrape; a page that nobody can make sense of is that driver's own."""
