@@ -16,6 +16,7 @@ from headgate.api.duration import format_duration
 from headgate.api.labels import executors_of
 from headgate.api.query import Query
 from headgate.api.status import (
+    VOTERS,
     AlignmentStatus,
     ConditionStatus,
     OffsetUnit,
@@ -171,13 +172,7 @@ def _source(
 
 def _votes(verdict: SourceVerdict) -> Votes:
     words = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}
-    said = {reason: words[vote] for reason, vote in verdict.votes.items()}
-    return Votes(
-        phase=said.get(Reason.PHASE),
-        watermark_lag=said.get(Reason.WATERMARK_LAG),
-        pending_records=said.get(Reason.PENDING_RECORDS),
-        query=said.get(Reason.QUERY),
-    )
+    return Votes(**{VOTERS[reason]: words[vote] for reason, vote in verdict.votes.items()})
 
 
 def _summary(queries: tuple[QueryStatus, ...], *, is_at_rest: bool) -> Summary:
