@@ -45,6 +45,14 @@ class Finding:
     """What to do; empty where all is well."""
 
 
+Said = Iterator[tuple[Level, str] | tuple[Level, str, str]]
+"""What one check finds of one object: level, sentence and, where there is something to do, remedy."""
+
+
+def found(check: str, of: str, said: Said) -> Iterator[Finding]:
+    return (Finding(check, of, *each) for each in said)
+
+
 def unmet(query: str, told: QueryStatus | QueryMetrics, snapshots: Mapping[str, str | None]) -> Iterator[str]:
     """Yield what a query is declared to do and does not. `snapshots` is by source what it cannot tell of its own."""
     if told.trigger_problem is not None:
