@@ -84,26 +84,23 @@ def _lines_of_settings(page: HTTPResponse, seconds: float) -> str:
     return "".join(line for line in lines if line.startswith(SETTING_INFO.name))
 
 
-def said_by_resource(application: SparkApplication) -> Iterator[str]:
-    """Yield a line for each query and source of which a resource, by itself or by a property, says something."""
-    for query, names, origins in _by_query(application):
-        if of_query := _of("", origins):
-            yield _line(f"query {query}", None, of_query, asked=False)
-        for name in sorted(names):
-            if of_source := _of(name, origins):
-                yield _line(f"source {name} of query {query}", None, of_source, asked=False)
+def of_resource(
+    application: SparkApplication, told: Iterable[Told] | None = None, *, is_brief: bool = False
+) -> Iterator[str]:
+    """Yield a line for each query and source of a resource; `told` is what its driver tells, if that was asked.
 
-
-def of_resource(application: SparkApplication, told: Iterable[Told] | None) -> Iterator[str]:
-    """Yield a line for each query and source of a resource; `told` is what its driver tells, if that was asked."""
+    Brief, it is of those alone of which the resource, by itself or by a property, says something, and of no default.
+    """
     for query, names, origins in _by_query(application):
         for each_told in told or ():
             if each_told.query == query:
                 origins[each_told.source, each_told.setting] = each_told.origin
-        yield _line(f"query {query}", Scope.QUERY, _of("", origins), asked=told is not None)
-        for name in sorted(names | {source for source, _ in origins if source}):
-            title = f"source {name} of query {query}"
-            yield _line(title, Scope.SOURCE, _of(name, origins), asked=told is not None)
+        for name in ("", *sorted(names | {source for source, _ in origins if source})):
+            title = f"source {name} of query {query}" if name else f"query {query}"
+            said = {setting: word for (at, setting), word in origins.items() if at == name}
+            if said or not is_brief:
+                scope = None if is_brief else Scope.SOURCE if name else Scope.QUERY
+                yield _line(title, scope, said, asked=told is not None)
 
 
 def _by_query(application: SparkApplication) -> Iterator[tuple[str, set[str], dict[tuple[str, str], str]]]:
@@ -129,10 +126,6 @@ def of_driver(told: Iterable[Told]) -> Iterator[str]:
     for (query, source), origins in sorted(found.items()):
         title = f"source {source} of query {query}" if source else f"query {query}"
         yield _line(title, None, origins, asked=True)
-
-
-def _of(source: str, origins: Mapping[tuple[str, str], str]) -> dict[str, str]:
-    return {setting: word for (at, setting), word in origins.items() if at == source}
 
 
 def _line(title: str, scope: Scope | None, origins: Mapping[str, str], *, asked: bool) -> str:

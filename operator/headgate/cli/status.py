@@ -62,7 +62,7 @@ def _show(cluster: "Cluster", name: str, *, as_json: bool) -> None:
 def _holding(application: "ClusterApplication") -> list[str]:
     """Return whose word holds as far as the resource tells, and who knows the rest; none for one that is refused."""
     from headgate.api.validation import validate
-    from headgate.cli.holding import said_by_resource
+    from headgate.cli.holding import of_resource
 
     manifest = application.manifest
     resource, _ = validate({member: manifest[member] for member in manifest if member != "status"})
@@ -72,7 +72,7 @@ def _holding(application: "ClusterApplication") -> list[str]:
         "any other: an option of the job, which holds against a property, or the default; "
         f"headgate explain app/{application.name} --metrics URL asks the driver"
     )
-    return [*said_by_resource(resource), rest]
+    return [*of_resource(resource, is_brief=True), rest]
 
 
 def _show_all(cluster: "Cluster", *, everywhere: bool, as_json: bool) -> None:
