@@ -121,9 +121,7 @@ class OperatorMetrics:
             {"reason": OF_ONE_QUERY},
         )
         self.ticks = self._histogram(
-            "tick_duration_seconds",
-            "Time of one look at the metrics of all applications.",
-            _CALLS,
+            "tick_duration_seconds", "Time of one look at the metrics of all applications.", _CALLS
         )
         self.applied = self._histogram(
             "tick_applied_seconds",

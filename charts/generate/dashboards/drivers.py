@@ -72,10 +72,7 @@ BEHIND = Row(
         Panel(
             "Read and arriving",
             "Records per second. Where more arrives than is read, the backlog grows.",
-            [
-                Line(READ, f"read {PER_QUERY}"),
-                Line(f"{READ} + {GROWING}", f"arriving {PER_QUERY}"),
-            ],
+            [Line(READ, f"read {PER_QUERY}"), Line(f"{READ} + {GROWING}", f"arriving {PER_QUERY}")],
             unit="cps",
         ),
         Panel(
@@ -189,11 +186,7 @@ BATCHES = Row(
             [Line(f"time() - {_max('query_last_progress_timestamp_seconds')}", PER_QUERY)],
             unit="s",
         ),
-        Panel(
-            "State",
-            "Rows in the state stores.",
-            [Line(_max("query_state_rows"), PER_QUERY)],
-        ),
+        Panel("State", "Rows in the state stores.", [Line(_max("query_state_rows"), PER_QUERY)]),
         Panel(
             "Planning, p99",
             "Time of one planner call: what governing costs per trigger.",

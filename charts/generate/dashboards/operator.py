@@ -159,12 +159,7 @@ PROCESS = Row(
         Panel(
             "Processor",
             "Cores in use.",
-            [
-                Line(
-                    f"sum by (pod) (rate(process_cpu_seconds_total{{{CHOSEN}}}[$__rate_interval]))",
-                    POD,
-                )
-            ],
+            [Line(f"sum by (pod) (rate(process_cpu_seconds_total{{{CHOSEN}}}[$__rate_interval]))", POD)],
         ),
         Panel(
             "Memory",

@@ -10,13 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from headgate.api.advice import TRIGGER_BASE
-from headgate.api.application import (
-    Driver,
-    Executor,
-    MetricsSource,
-    SparkApplication,
-    SparkApplicationSpec,
-)
+from headgate.api.application import Driver, Executor, MetricsSource, SparkApplication, SparkApplicationSpec
 from headgate.api.changes import shown_property
 from headgate.api.duration import ZERO, format_duration
 from headgate.api.pod_template import PodTemplate

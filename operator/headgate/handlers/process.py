@@ -64,11 +64,7 @@ def configure(format_: LogFormat, level: LogLevel, stream: TextIO = sys.stderr) 
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*shared],
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                _in_order,
-                renderer,
-            ],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _in_order, renderer],
         )
     )
     root = logging.getLogger()
@@ -194,10 +190,7 @@ class Process:
         server.start("metrics")
         probes = ProbeServer(self.instruments.health, _to_bind(self.settings.probe_bind_address))
         log.info(
-            "headgate operator",
-            version=__version__,
-            metrics_port=server.server_port,
-            probe_port=probes.port,
+            "headgate operator", version=__version__, metrics_port=server.server_port, probe_port=probes.port
         )
 
     def _page(self, accept: str) -> tuple[str, bytes]:

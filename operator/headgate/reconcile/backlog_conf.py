@@ -10,14 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from headgate.api.application import SparkApplication
-from headgate.decision.backlog_conf import (
-    LEAST_GAIN,
-    BacklogConf,
-    Choice,
-    ConfReason,
-    LivingDriver,
-    Moment,
-)
+from headgate.decision.backlog_conf import LEAST_GAIN, BacklogConf, Choice, ConfReason, LivingDriver, Moment
 from headgate.decision.conf_choice import COOL_DOWN_SECONDS, MINIMUM_UPTIME_SECONDS, choose
 from headgate.decision.driver import History
 from headgate.decision.verdict import Verdict

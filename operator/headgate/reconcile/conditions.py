@@ -39,11 +39,7 @@ SCRAPED = "Scraped"
 
 
 def conditions(
-    application: SparkApplication,
-    seen: Seen,
-    plan: Plan,
-    memory: LoopMemory,
-    groups: tuple[Group, ...] = (),
+    application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory, groups: tuple[Group, ...] = ()
 ) -> tuple[Condition, ...]:
     """Return all conditions, in a fixed order. `groups` are those of `alignment.groups`."""
     before = {} if memory.status is None else {c.type: c for c in memory.status.conditions}

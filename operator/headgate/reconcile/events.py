@@ -13,11 +13,7 @@ from headgate.api.advice import pauses_in_vain
 from headgate.api.annotations import PAUSED
 from headgate.api.application import SparkApplication
 from headgate.api.query import Query
-from headgate.api.status import (
-    ConditionStatus,
-    QueryStatus,
-    SparkApplicationStatus,
-)
+from headgate.api.status import ConditionStatus, QueryStatus, SparkApplicationStatus
 from headgate.decision.backlog_conf import ConfReason
 from headgate.decision.driver import Start, State, StepReason
 from headgate.reconcile.backlog_conf import BACKLOG_SPARK_CONF, WORTH_AN_EVENT, sentence

@@ -161,10 +161,7 @@ def _batches(query: QueryMetrics, detail: str, value: float) -> None:
 
 
 def _row(
-    metric: Metric,
-    field: str,
-    put: Callable[[str], Put] = number,
-    asked: Column | Asked = Asked.FOR_DETAILS,
+    metric: Metric, field: str, put: Callable[[str], Put] = number, asked: Column | Asked = Asked.FOR_DETAILS
 ) -> Row:
     of = (
         SourceMetrics

@@ -149,10 +149,7 @@ def _observation(query: Query, metrics: DriverMetrics | None, memory: LoopMemory
         attempt=attempt,
         sources={
             name: observation_of(
-                reported,
-                held_by=track.held_by.get(name),
-                query_ended=found.active is False,
-                at=metrics.at,
+                reported, held_by=track.held_by.get(name), query_ended=found.active is False, at=metrics.at
             )
             for name, reported in found.sources.items()
         },

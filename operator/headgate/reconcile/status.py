@@ -84,11 +84,7 @@ def _spark_version(seen: Seen, memory: LoopMemory, attempt: int) -> str | None:
 
 
 def _query(
-    query: Query,
-    seen: Seen,
-    plan: Plan,
-    memory: LoopMemory,
-    aligned: Mapping[SourceId, AlignmentStatus],
+    query: Query, seen: Seen, plan: Plan, memory: LoopMemory, aligned: Mapping[SourceId, AlignmentStatus]
 ) -> QueryStatus:
     name, verdict = query.name, plan.verdicts[query.name]
     reported = seen.query(name) or QueryMetrics(sources={})

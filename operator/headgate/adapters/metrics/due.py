@@ -197,12 +197,7 @@ class Due:
         looked.signature = looked.read = looked.seen if signature == looked.seen else signature
 
     def _has_changed(
-        self,
-        looked: _Looked,
-        driver: DriverMetrics | None,
-        answers: Answers,
-        now: float,
-        gap: float,
+        self, looked: _Looked, driver: DriverMetrics | None, answers: Answers, now: float, gap: float
     ) -> bool:
         """Return whether a reconcile could decide otherwise than the last one did."""
         signature = self._signature(looked, driver, answers, now)

@@ -62,10 +62,7 @@ class Fetch:
     ) -> tuple[Vector[Labels], Vector[Labels]] | QueryFailure:
         """Return the details of some drivers and how fast their records arrive, over a window; or why not."""
         names = {pod.name for pod in pods}
-        queries = [
-            details(names, self._matchers),
-            arrivals(names, self._matchers, window_seconds),
-        ]
+        queries = [details(names, self._matchers), arrivals(names, self._matchers, window_seconds)]
         futures = [self._ask(query, at) for query in queries]
         facts, arrived = (_result(future) for future in futures)
         if isinstance(facts, QueryFailure):

@@ -146,11 +146,7 @@ class PrometheusPoller:
         return failed
 
     def _with_details(
-        self,
-        published: Published,
-        due: Sequence[Key],
-        current: Mapping[Key, Pod],
-        schedule: RefreshSchedule,
+        self, published: Published, due: Sequence[Key], current: Mapping[Key, Pod], schedule: RefreshSchedule
     ) -> tuple[Published, frozenset[Key]]:
         """Fetch details; returns also the applications that should wait for theirs until the next tick."""
         at = published.targets.evaluated_at
