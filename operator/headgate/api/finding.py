@@ -1,7 +1,7 @@
 """What is said about a resource: where, what is wrong, and what to do."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -60,16 +60,10 @@ def path_of(location: Location, content: Any) -> str:
 
 
 def _at(value: Any, step: str | int) -> Any:
-    if isinstance(value, Mapping):
-        return value.get(step)
-    if (
-        isinstance(value, Sequence)
-        and isinstance(step, int)
-        and not isinstance(value, str)
-        and step < len(value)
-    ):
-        return value[step]
-    return None
+    try:
+        return value[step] if isinstance(value, Mapping | list) else None
+    except (LookupError, TypeError):
+        return None
 
 
 def _item_name(item: Any, index: int) -> str:

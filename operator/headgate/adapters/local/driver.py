@@ -120,7 +120,15 @@ class LocalDrivers:
             return None
         if self._record.ended_at is None:
             self._look_after(self._record, now)
-        return _driver(self._record, is_ready=self._files.announcement.exists())
+        record = self._record
+        at = record.ended_at
+        return Driver(
+            attempt=record.attempt,
+            revision=record.revision,
+            started_at=record.started_at,
+            is_ready=self._files.announcement.exists(),
+            exit=None if at is None else Exit(at=at, code=record.exit_code, note=record.exit_note),
+        )
 
     def obstacle(self, now: float) -> None:
         """Return that nothing is known to be in the way."""
@@ -319,18 +327,6 @@ def _release(child: subprocess.Popen[bytes]) -> None:
         child.stdin.close()
     except BrokenPipeError:
         pass
-
-
-def _driver(record: _Record, *, is_ready: bool) -> Driver:
-    at = record.ended_at
-    ended = None if at is None else Exit(at=at, code=record.exit_code, note=record.exit_note)
-    return Driver(
-        attempt=record.attempt,
-        revision=record.revision,
-        started_at=record.started_at,
-        is_ready=is_ready,
-        exit=ended,
-    )
 
 
 def _read_record(path: Path) -> _Record | None:

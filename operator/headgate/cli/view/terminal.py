@@ -103,13 +103,8 @@ def draw(moment: Moment, events: Iterable[Event], batches: Mapping[str, tuple[Ba
     queries = (
         _query(query, reported, batches.get(query.name, ()), moment) for query, reported in moment.queries
     )
-    return Group(_header(moment), *queries, *_holding(moment), _events(events), Text(HELP, style="dim"))
-
-
-def _holding(moment: Moment) -> Iterator[Text]:
-    if moment.holding:
-        yield Text("whose word holds", style="dim")
-        yield from (Text(line) for line in moment.holding)
+    holding = [Text("whose word holds", style="dim"), *map(Text, moment.holding)] if moment.holding else []
+    return Group(_header(moment), *queries, *holding, _events(events), Text(HELP, style="dim"))
 
 
 def _header(moment: Moment) -> RenderableType:
