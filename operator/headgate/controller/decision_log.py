@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from headgate.decision.driver import State, Step, StepReason
+from headgate.decision.driver import State, StepReason
 from headgate.decision.verdict import Verdict
 from headgate.decision.voters import Reason
 from headgate.key import Key
 from headgate.metrics import OperatorMetrics
 from headgate.reconcile.events import BACKLOG_ENTERED, BACKLOG_LEFT
 from headgate.reconcile.loop import Outcome
-from headgate.reconcile.ports import Event
 from headgate_contract.generations import is_later
 
 REFUSED = "Refused"
@@ -72,10 +71,12 @@ class DecisionLog:
                 if reason != before.verdicts.get(query, NOT_IN_BACKLOG):
                     self._verdict(key, query, outcome.plan.verdicts[query])
             if (step.state, str(step.reason)) != (before.state, before.reason):
-                self._step(key, step)
+                self.metrics.decisions.labels("driver", str(step.reason)).inc()
+                log.info(step.message, application=str(key), state=str(step.state), reason=str(step.reason))
         for event in outcome.events:
             if before is None or event.reason not in _SAID_BY_DECISIONS:
-                _tell(key, event)
+                line = log.warning if event.is_warning else log.info
+                line(event.message, application=str(key), reason=event.reason)
         self._before[key] = _Before(step.state, str(step.reason), verdicts)
         self._states[step.state] += 1
         if before is not None:
@@ -116,10 +117,6 @@ class DecisionLog:
             eta_seconds=verdict.eta_seconds,
         )
 
-    def _step(self, key: Key, step: Step) -> None:
-        self.metrics.decisions.labels("driver", str(step.reason)).inc()
-        log.info(step.message, application=str(key), state=str(step.state), reason=str(step.reason))
-
     def _follow_document(self, key: Key, outcome: Outcome) -> None:
         """Measure how long a running driver takes to report the document that it was given."""
         seen, document = outcome.seen, outcome.plan.document
@@ -140,8 +137,3 @@ class DecisionLog:
 
 def _reason(verdict: Verdict) -> str:
     return str(verdict.reason) if verdict.backlog else NOT_IN_BACKLOG
-
-
-def _tell(key: Key, event: Event) -> None:
-    line = log.warning if event.is_warning else log.info
-    line(event.message, application=str(key), reason=event.reason)

@@ -72,20 +72,16 @@ def _heard(verdicts: Mapping[str, Verdict]) -> bool | None:
     """Return whether a query is in backlog by a vote that is heard now; `None` where no vote could tell."""
     if any(verdict.backlog and verdict.reason is not Reason.UNKNOWN for verdict in verdicts.values()):
         return True
-    if any(verdict.backlog or not _is_heard(verdict) for verdict in verdicts.values()):
-        return None
+    for verdict in verdicts.values():
+        by_metrics = [  # the phase is known without them
+            vote
+            for source in verdict.sources.values()
+            for reason, vote in source.votes.items()
+            if reason is not Reason.PHASE
+        ]
+        if verdict.backlog or (by_metrics and all(vote is None for vote in by_metrics)):
+            return None
     return False
-
-
-def _is_heard(verdict: Verdict) -> bool:
-    """Whether a voter that reads metrics was heard, where there is one; the phase is known without them."""
-    votes = [
-        vote
-        for source in verdict.sources.values()
-        for reason, vote in source.votes.items()
-        if reason is not Reason.PHASE
-    ]
-    return not votes or any(vote is not None for vote in votes)
 
 
 def _living_driver(application: SparkApplication, seen: Seen, history: History) -> LivingDriver | None:

@@ -86,7 +86,14 @@ def observe(
     metrics = None if memory.metrics is None else since(memory.metrics, oldest)
     answers = {} if memory.metrics is None else memory.metrics.answers_since(oldest)
     if metrics is not None:
-        memory = replace(memory, tracks=_tracks(application, metrics, memory))
+        tracks = {
+            name: memory.tracks.get(name, Track()).following(
+                found, attempt=_attempt(name, found, memory), at=metrics.at
+            )
+            for name in (query.name for query in application.spec.queries)
+            if (found := metrics.queries.get(name)) is not None
+        }
+        memory = replace(memory, tracks=tracks)
     seen = Seen(
         now=now,
         driver=driver,
@@ -114,16 +121,6 @@ def _with_metrics(memory: LoopMemory, driver: Driver | None, ports: Ports, now: 
         known = memory.metrics if sample.known is None else sample.known
         return replace(memory, outage=replace(sample, known=None), metrics=known)
     return replace(memory, outage=None, metrics=sample)
-
-
-def _tracks(application: SparkApplication, metrics: DriverMetrics, memory: LoopMemory) -> Mapping[str, Track]:
-    return {
-        query.name: memory.tracks.get(query.name, Track()).following(
-            found, attempt=_attempt(query.name, found, memory), at=metrics.at
-        )
-        for query in application.spec.queries
-        if (found := metrics.queries.get(query.name)) is not None
-    }
 
 
 def _attempt(name: str, query: QueryMetrics | None, memory: LoopMemory) -> int:

@@ -88,12 +88,16 @@ class DriverStart:
 
 def driver_pod(start: DriverStart) -> Manifest:
     conf, application = start.launch.spark_conf, start.owner.key
+    locations = checkpoint_locations(conf, start.document.queries)
+    annotations = {CONTROL: write(start.document), REVISION: start.launch.revision}
+    if locations:
+        annotations[LOCATIONS] = "\n".join(locations)
     metadata = {
         "name": driver_name(application.name, start.attempt),
         "namespace": application.namespace,
         "labels": customized.marks(conf, "label") | driver_labels(application, start.attempt),
         "ownerReferences": [start.owner.reference()],
-        "annotations": customized.marks(conf, "annotation") | _annotations(start),
+        "annotations": customized.marks(conf, "annotation") | annotations,
     }
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _pod_spec(start)}
     return with_template(pod, start.launch.driver_template)
@@ -136,15 +140,6 @@ def executor_template(start: DriverStart) -> Manifest:
 def _grace_seconds(start: DriverStart) -> int:
     """Return how long a pod may take to end: a node that is drained gives as long as a stop of ours does."""
     return int(start.document.grace_period_seconds + SCRIPT_SECONDS)
-
-
-def _annotations(start: DriverStart) -> dict[str, str]:
-    locations = checkpoint_locations(start.launch.spark_conf, start.document.queries)
-    return {
-        CONTROL: write(start.document),
-        REVISION: start.launch.revision,
-        **({LOCATIONS: "\n".join(locations)} if locations else {}),
-    }
 
 
 def _pod_spec(start: DriverStart) -> Manifest:

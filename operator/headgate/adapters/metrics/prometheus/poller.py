@@ -88,7 +88,10 @@ class PrometheusPoller:
         if not watched:
             self._published = Published()
             return ()
-        self._expressions.ask(_expressions(watched), now)
+        wanted: dict[str, set[str]] = {}
+        for key, one in watched.items():
+            wanted.setdefault(key.namespace, set()).update(one.expressions)
+        self._expressions.ask(wanted, now)
         published = self._look(watched, now)
         self._expressions.take()
         current = _current(published.scrapes)
@@ -167,14 +170,6 @@ class PrometheusPoller:
         left = set(wanted[len(chosen) :])
         waiting = {key for key in due if current.get(key) in left and current[key] not in found}
         return replace(published, details=found), frozenset(waiting)
-
-
-def _expressions(watched: Mapping[Key, Watched]) -> Mapping[str, Collection[str]]:
-    wanted: dict[str, set[str]] = {}
-    for key, one in watched.items():
-        if one.expressions:
-            wanted.setdefault(key.namespace, set()).update(one.expressions)
-    return wanted
 
 
 def _current(scrapes: Scrapes) -> dict[Key, Pod]:
