@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headgate.cli.cluster.options import AllNamespaces, Context, Kubeconfig, Namespace, Place
+from headgate.cli.cluster.options import AllNamespaces, Context, Kubeconfig, Namespace, Where
 
 if TYPE_CHECKING:
     from headgate.cli.checks import Finding
@@ -58,7 +58,7 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
         raise typer.Exit(exit_code(_shown(findings, as_json=as_json)))
     from headgate.cli.checks.cluster import of_cluster
 
-    with Place(namespace, context, kubeconfig, "--local").connect() as cluster:
+    with Where(namespace, context, kubeconfig, "--local").connect() as cluster:
         findings = of_cluster(cluster, lambda: cluster.chosen(name, everywhere=all_namespaces))
         raise typer.Exit(exit_code(_shown(findings, as_json=as_json)))
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headgate.cli.cluster.options import AllNamespaces, Context, Kubeconfig, Namespace, Place
+from headgate.cli.cluster.options import AllNamespaces, Context, Kubeconfig, Namespace, Where
 
 if TYPE_CHECKING:
     from headgate.adapters.kubernetes.client import Manifest
@@ -32,7 +32,7 @@ def status(  # noqa: PLR0913, PLR0917  each is an option of the command
 
     Exit code 0: shown. 1: there is no such application, or the cluster did not answer. 2: a bad option or kubeconfig.
     """
-    with Place(namespace, context, kubeconfig).connect() as cluster:
+    with Where(namespace, context, kubeconfig).connect() as cluster:
         if name is None:
             _show_all(cluster, everywhere=all_namespaces, as_json=as_json)
         else:

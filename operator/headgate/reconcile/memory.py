@@ -81,9 +81,9 @@ class Kept:
         """
         written = dict(_clocks(saved))
         times = [
-            min(dwell.since + dwells[place[0]], written.get(place, dwell).known_at + tolerance_seconds)
-            for place, dwell in _clocks(self)
-            if dwell.frozen_at is None and place[0] in dwells
+            min(dwell.since + dwells[latch[0]], written.get(latch, dwell).known_at + tolerance_seconds)
+            for latch, dwell in _clocks(self)
+            if dwell.frozen_at is None and latch[0] in dwells
         ]
         return min(times, default=None)
 
@@ -117,11 +117,11 @@ class Kept:
         )
 
 
-Place = tuple[str, str, str]
+LatchId = tuple[str, str, str]
 """Query, source and voter."""
 
 
-def _clocks(kept: Kept) -> Iterator[tuple[Place, Dwell]]:
+def _clocks(kept: Kept) -> Iterator[tuple[LatchId, Dwell]]:
     for query in sorted(kept.latches):
         for source in sorted(latches := kept.latches[query].latches):
             for voter in sorted(latches[source]):

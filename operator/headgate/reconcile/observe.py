@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from msgspec.structs import replace as with_fields
 
+from headgate.api.annotations import SourceId
 from headgate.api.application import SparkApplication
 from headgate.api.query import Query
 from headgate.decision.driver import Driver, Obstacle
@@ -18,7 +19,7 @@ from headgate.decision.observation import Observation, SourceObservation
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.metric_table import since
 from headgate.reconcile.ports import Outage, OutageReason, Ports, Problem
-from headgate.reconcile.readings import DriverMetrics, Place, QueryMetrics, SourceMetrics
+from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics
 from headgate.reconcile.track import HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME, Track
 from headgate_contract import ControlDocument
 from headgate_contract.codec import LARGEST_WHOLE
@@ -156,7 +157,7 @@ def _observation(query: Query, metrics: DriverMetrics | None, memory: LoopMemory
     )
 
 
-def _with_answers(observation: Observation, query: Query, answers: Mapping[Place, float]) -> Observation:
+def _with_answers(observation: Observation, query: Query, answers: Mapping[SourceId, float]) -> Observation:
     """Add what the sources' own expressions returned; the driver need not have been heard for that."""
     answered = {
         source.name: with_fields(

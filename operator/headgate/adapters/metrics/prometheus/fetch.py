@@ -17,7 +17,7 @@ from headgate.adapters.metrics.prometheus.answer import (
     VectorDecoder,
 )
 from headgate.adapters.metrics.prometheus.client import PrometheusClient, PrometheusOptions, Queried
-from headgate.adapters.metrics.prometheus.targets import Place, Pod, place_of
+from headgate.adapters.metrics.prometheus.targets import Pod, TargetLabels, target_labels
 from headgate.reconcile.metric_table import Asked, asked
 from headgate.reconcile.readings import Column
 from headgate.threads import DaemonThreads
@@ -37,10 +37,10 @@ class Fetch:
         self._matchers = options.matchers
         self._client = PrometheusClient(options, timeout_seconds=options.timeout_seconds, queried=queried)
         self._threads = DaemonThreads(AT_ONCE, "prometheus")
-        self._targets = SeriesDecoder(place_of)
+        self._targets = SeriesDecoder(target_labels)
         self._series = VectorDecoder(Labels)
 
-    def scrape_times(self) -> Vector[Place]:
+    def scrape_times(self) -> Vector[TargetLabels]:
         """Return when each driver was scraped, with all labels of its target; raises QueryFailure."""
         return self._client.ask(scrape_times(self._matchers), self._targets)
 

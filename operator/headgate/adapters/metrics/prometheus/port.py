@@ -59,7 +59,7 @@ class PrometheusMetrics:
         self._key = key
         self._stale_after = math.inf if watched is None else watched.stale_after_seconds
         self._expressions = [
-            (source.place, source.expression)
+            (source.id, source.expression)
             for source in (() if watched is None else watched.sources)
             if source.expression is not None
         ]
