@@ -49,23 +49,15 @@ def path_of(location: Location, content: Any) -> str:
     """Write `location` for people, items of lists by name: `spec.queries[delays].checkpoint.interval`."""
     path, value = "", content
     for step in location:
-        value = _at(value, step)
+        try:
+            value = value[step]
+        except (LookupError, TypeError):
+            value = None
         if isinstance(step, int):
-            path += f"[{_item_name(value, step)}]"
+            name = value.get("name", value.get("type")) if isinstance(value, Mapping) else None
+            path += f"[{name if isinstance(name, str) and name else step}]"
         elif not step.isidentifier():  # a Spark property, whose name has dots of its own
             path += f"[{step}]"
         else:
             path += f".{step}" if path else step
     return path
-
-
-def _at(value: Any, step: str | int) -> Any:
-    try:
-        return value[step] if isinstance(value, Mapping | list) else None
-    except (LookupError, TypeError):
-        return None
-
-
-def _item_name(item: Any, index: int) -> str:
-    name = item.get("name", item.get("type")) if isinstance(item, Mapping) else None
-    return name if isinstance(name, str) and name else str(index)
