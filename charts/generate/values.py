@@ -10,6 +10,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -75,16 +77,10 @@ def _described(lines: Sequence[str], values: Mapping[str, Any]) -> Iterator[Valu
         elif key := _KEY.match(line):
             path = [*path[: len(key["indent"]) // 2], key["key"]]
             if comment:
-                yield Value(".".join(path), _at(values, path), " ".join(comment))
+                yield Value(".".join(path), reduce(getitem, path, values), " ".join(comment))
             comment = []
         else:
             comment = []
-
-
-def _at(values: Any, path: Sequence[str]) -> Any:
-    for key in path:
-        values = values[key]
-    return values
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[str]:

@@ -97,18 +97,15 @@ class Ticker:
         due = loop.time()
         self._ticks = True
         while True:
-            self._tick()
+            self.beat()
+            busy = [place.is_busy for place in self._places]
+            for place, is_busy in zip(self._places, busy, strict=True):
+                if not is_busy:
+                    place.task = asyncio.create_task(self._queue(place), name=f"look at {place.source}")
+            if any(busy):
+                self.metrics.skipped_ticks.inc()
             due = max(due + self.seconds, loop.time())
             await asyncio.sleep(due - loop.time())
-
-    def _tick(self) -> None:
-        self.beat()
-        busy = [place.is_busy for place in self._places]
-        for place, is_busy in zip(self._places, busy, strict=True):
-            if not is_busy:
-                place.task = asyncio.create_task(self._queue(place), name=f"look at {place.source}")
-        if any(busy):
-            self.metrics.skipped_ticks.inc()
 
     @property
     def is_idle(self) -> bool:

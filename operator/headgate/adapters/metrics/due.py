@@ -245,7 +245,8 @@ def signature_of(
     watched: Watched, driver: DriverMetrics | None, key: Key, answers: Answers, now: float
 ) -> Signature:
     oldest = now - watched.stale_after_seconds
-    said = tuple([_said(answers(key, expression, oldest)) for expression in watched.expressions])
+    values = [answers(key, expression, oldest) for expression in watched.expressions]
+    said = tuple([None if value is None else value != 0 for value in values])
     if driver is None:
         return (said,)
     queries = driver.queries
@@ -279,10 +280,6 @@ def _inputs(query: QueryMetrics | None, name: str, steps: Steps, at: float) -> S
 def _source_at(driver: DriverMetrics | None, source: SourceId) -> SourceMetrics | None:
     query = None if driver is None else driver.queries.get(source[0])
     return None if query is None else query.sources.get(source[1])
-
-
-def _said(value: float | None) -> bool | None:
-    return None if value is None else value != 0
 
 
 def _range(value: float | None, floor: float) -> Range:
