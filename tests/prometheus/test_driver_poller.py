@@ -12,12 +12,12 @@ import pytest
 
 from headgate.adapters.address import Address, Located
 from headgate.adapters.metrics.driver_poller import DriverPoller
-from headgate.adapters.metrics.fair_threads import Pace
 from headgate.factory.cluster import located
 from headgate.key import Key
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics
 from headgate.reconcile.track import Track
+from headgate.threads import Pace
 from headgate_contract import metrics as names
 from headgate_contract.metrics import Metric
 from support.driver_page import DriverPage

@@ -21,13 +21,13 @@ import structlog
 
 from headgate.adapters.address import Located
 from headgate.adapters.metrics.due import Due
-from headgate.adapters.metrics.fair_threads import FairThreads, Pace
 from headgate.adapters.metrics.scrape import TIMEOUT_SECONDS, Page, scrape
 from headgate.api.application import SparkApplication
 from headgate.key import Key
 from headgate.reconcile.ports import Metrics, Outage, OutageReason
 from headgate.reconcile.readings import DriverMetrics
 from headgate.reconcile.track import Track
+from headgate.threads import FairThreads, Pace
 
 log = structlog.get_logger("headgate.drivers")
 

@@ -27,12 +27,12 @@ from typing import TypeVar
 
 import msgspec
 
-from headgate.adapters.metrics.fair_threads import FairThreads
 from headgate.adapters.metrics.prometheus.answer import QueryFailure, Vector, VectorDecoder
 from headgate.adapters.metrics.prometheus.client import PrometheusClient, PrometheusOptions, Queried, ignore
 from headgate.adapters.metrics.prometheus.tenant import bound
 from headgate.reconcile.metric_table import LARGEST
 from headgate.reconcile.ports import Outage, OutageReason
+from headgate.threads import FairThreads
 
 LONGEST = 4096
 """Characters of an expression; the resource refuses more."""

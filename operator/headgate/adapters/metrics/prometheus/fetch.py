@@ -20,7 +20,7 @@ from headgate.adapters.metrics.prometheus.client import PrometheusClient, Promet
 from headgate.adapters.metrics.prometheus.targets import Pod, TargetLabels, target_labels
 from headgate.reconcile.metric_table import Asked, asked
 from headgate.reconcile.readings import Column
-from headgate.threads import DaemonThreads
+from headgate.threads import FairThreads
 from headgate_contract import metrics
 from headgate_contract.metrics import Metric
 
@@ -36,7 +36,7 @@ class Fetch:
     def __init__(self, options: PrometheusOptions, queried: Queried) -> None:
         self._matchers = options.matchers
         self._client = PrometheusClient(options, timeout_seconds=options.timeout_seconds, queried=queried)
-        self._threads = DaemonThreads(AT_ONCE, "prometheus")
+        self._threads = FairThreads(AT_ONCE, "prometheus", share=AT_ONCE)
         self._targets = SeriesDecoder(target_labels)
         self._series = VectorDecoder(Labels)
 
@@ -74,7 +74,7 @@ class Fetch:
         self._client.close()
 
     def _ask(self, query: str, at: float, lookback: float | None = None) -> Future[Vector[Labels]]:
-        return self._threads.call(self._client.ask, query, self._series, at=at, lookback=lookback)
+        return self._threads.call("looks", self._client.ask, query, self._series, at=at, lookback=lookback)
 
 
 def _result(future: Future[Vector[Labels]]) -> Vector[Labels] | QueryFailure:

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from headgate.adapters.metrics.fair_threads import FairThreads, Pace
+from headgate.threads import FairThreads, Pace
 
 
 @pytest.fixture
