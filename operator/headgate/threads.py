@@ -22,7 +22,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Pace(NamedTuple):
+class ProcessorPace(NamedTuple):
     """How much processor time a group gets."""
 
     part: float
@@ -31,7 +31,7 @@ class Pace(NamedTuple):
     """Seconds of processor time that may be used at once after a rest."""
 
 
-UNPACED: Final = Pace(part=1.0, burst_seconds=float("inf"))
+UNPACED: Final = ProcessorPace(part=1.0, burst_seconds=float("inf"))
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class _Group:
 class FairThreads:
     """Makes `count` calls at a time, at most `share` of one group; calls of one group in order, groups in turn."""
 
-    def __init__(self, count: int, name: str, *, share: int, pace: Pace = UNPACED) -> None:
+    def __init__(self, count: int, name: str, *, share: int, pace: ProcessorPace = UNPACED) -> None:
         self._share = share
         self._pace = pace
         self._changed = threading.Condition()

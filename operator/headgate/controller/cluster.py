@@ -22,7 +22,7 @@ from headgate.adapters.kubernetes.cache import Cache, application_of, version_of
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Manifest
 from headgate.adapters.kubernetes.events import EventRecorder, Recorder
 from headgate.adapters.kubernetes.executor_pods import ExecutorLooks
-from headgate.adapters.kubernetes.history import History, Known
+from headgate.adapters.kubernetes.history import Known, StoreHistory
 from headgate.adapters.kubernetes.names import drivers_of
 from headgate.adapters.kubernetes.writer import Writer
 from headgate.adapters.kubernetes.writes import ReleaseApplication
@@ -71,7 +71,7 @@ class Controller:
         """What is known of the cluster, for whoever compares it with what is there."""
         self._owners = CheckpointOwners()
         self._records: dict[Key, Record] = {}
-        self.history = History()
+        self.history = StoreHistory()
         """Compares what is read with what was known before."""
         self._around = Surroundings(
             cluster=cluster,

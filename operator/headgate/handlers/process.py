@@ -22,7 +22,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from headgate import __version__
 from headgate.factory.cluster import ClusterOperator, cluster_operator
-from headgate.handlers.election import FAILED, Election, end_at_once, nothing_to_hold
+from headgate.handlers.election import FAILED, Election, end_at_once
 from headgate.handlers.health import ProbeServer
 from headgate.handlers.namespaces import Namespaces
 from headgate.handlers.rights import Preflight
@@ -158,8 +158,8 @@ class Process:
         self.instruments.health.leads = True
         service = service_of(operator, self.settings, self.instruments, preflight, self._hear_signals)
         tasks = service.start()
-        held = nothing_to_hold() if election is None else election.hold()
-        hold = asyncio.create_task(held, name="lease")
+        held = asyncio.Event().wait() if election is None else election.hold()  # without one: for ever
+        hold: asyncio.Task[Any] = asyncio.create_task(held, name="lease")
         stop = asyncio.create_task(self._wait_for_stop(), name="stop")
         done, _ = await asyncio.wait([stop, hold, *tasks], return_when=asyncio.FIRST_COMPLETED)
         failed = done - {stop}

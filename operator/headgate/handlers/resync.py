@@ -20,7 +20,7 @@ import structlog
 from headgate.adapters.kubernetes import history
 from headgate.adapters.kubernetes.cache import Cache
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Kind
-from headgate.adapters.kubernetes.history import History
+from headgate.adapters.kubernetes.history import StoreHistory
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.errors import ApiRefused, TransientError
 from headgate.handlers.namespaces import Barrier, Namespaces, Scope, named
@@ -55,7 +55,7 @@ class Resync:
     """Opened for each namespace once all that is there has been heard of."""
     missing: Callable[[Scope], Awaitable[str]]
     """Returns which rights to a namespace are missing; empty: none."""
-    history: History = field(default_factory=History)
+    history: StoreHistory = field(default_factory=StoreHistory)
     """Compares what is listed with what was known before."""
     synced: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once everything that is there has been heard of, in all namespaces that are served."""

@@ -174,7 +174,7 @@ def service_of(
     return Service(operator, settings, health, workers, watches, resync, ticker, hear_signals)
 
 
-async def end(tasks: Sequence[asyncio.Task[None]]) -> None:
+async def end(tasks: Sequence[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task.cancel()
     with suppress(TimeoutError):

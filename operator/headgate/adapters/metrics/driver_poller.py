@@ -27,14 +27,14 @@ from headgate.key import Key
 from headgate.reconcile.ports import Metrics, Outage, OutageReason
 from headgate.reconcile.readings import DriverMetrics
 from headgate.reconcile.track import Track
-from headgate.threads import FairThreads, Pace
+from headgate.threads import FairThreads, ProcessorPace
 
 log = structlog.get_logger("headgate.drivers")
 
 AT_ONCE = 16
 SHARE = 4
 """How many of these may scrape drivers of one namespace."""
-PACE = Pace(part=0.25, burst_seconds=1.0)
+PACE = ProcessorPace(part=0.25, burst_seconds=1.0)
 """Of a namespace: 600 usual pages in five seconds, or one of the largest."""
 MOST_SAMPLES = 100_000
 """Of all drivers of a namespace: 40 MB. A usual driver has fifty."""

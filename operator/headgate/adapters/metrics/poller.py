@@ -45,7 +45,7 @@ class Poller(Measurements, Protocol):
 NOBODY_TO_ASK = Outage(OutageReason.NOT_ASKED, "the operator has no Prometheus to ask; set prometheusUrl")
 
 
-class Unmeasured:
+class NoPrometheus:
     """Stands where there is no Prometheus, and is the port of every application as well: each is told so.
 
     Drivers run all the same; what depends on metrics stays unknown, which ends no backlog and begins none.

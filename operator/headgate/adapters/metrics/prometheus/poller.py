@@ -50,7 +50,7 @@ class PrometheusPoller:
         self._fetch = Fetch(options, queried)
         self._expressions = Expressions(options, queried)
         self._published = Published()
-        self._pace = Pace()
+        self._pace = ScrapePace()
         self._polled_at = -math.inf
         self._planned: dict[Key, float] = {}
         """When each application's next reconcile is planned for, at the latest."""
@@ -211,20 +211,20 @@ SCRAPES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ScrapePace:
     """The usual time between two scrapes of a driver."""
 
     seconds: float | None = None
     """`None`: nothing has been scraped twice yet."""
 
-    def following(self, before: Mapping[Pod, Target], now: Mapping[Pod, Target]) -> Pace:
+    def following(self, before: Mapping[Pod, Target], now: Mapping[Pod, Target]) -> ScrapePace:
         """Return the pace after another look; that of most drivers, so that one with its own says nothing."""
         gaps = [
             gap
             for pod, target in now.items()
             if (known := before.get(pod)) is not None and (gap := target.scraped_at - known.scraped_at) > 0
         ]
-        return Pace(median_high(gaps)) if gaps else self
+        return ScrapePace(median_high(gaps)) if gaps else self
 
     @property
     def window_seconds(self) -> int:
