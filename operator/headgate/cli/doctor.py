@@ -1,6 +1,7 @@
 """`headgate doctor`: what is in the way of Headgate, in a cluster or on this machine, and what to do."""
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,22 +55,16 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
     if not local and (state_dir is not None or launcher is not None):
         raise UsageError("--state-dir and --launcher are of this machine; give --local with them")
     if local:
-        findings = _of_machine(launcher, state_dir)
-        raise typer.Exit(exit_code(_shown(findings, as_json=as_json)))
+        from headgate.cli.checks.local_run import check_run
+        from headgate.cli.checks.machine import check_machine
+
+        of_machine = chain(check_machine(launcher), () if state_dir is None else check_run(state_dir))
+        raise typer.Exit(exit_code(_shown(of_machine, as_json=as_json)))
     from headgate.cli.checks.cluster import of_cluster
 
     with Where(namespace, context, kubeconfig, "--local").connect() as cluster:
         findings = of_cluster(cluster, lambda: cluster.chosen(name, everywhere=all_namespaces))
         raise typer.Exit(exit_code(_shown(findings, as_json=as_json)))
-
-
-def _of_machine(launcher: str | None, state_dir: Path | None) -> "Iterator[Finding]":
-    from headgate.cli.checks.local_run import check_run
-    from headgate.cli.checks.machine import check_machine
-
-    yield from check_machine(launcher)
-    if state_dir is not None:
-        yield from check_run(state_dir)
 
 
 def _shown(findings: "Iterator[Finding]", *, as_json: bool) -> "list[Finding]":

@@ -45,19 +45,15 @@ def told_by(url: str, seconds: float = SECONDS) -> list[Told]:
         with urllib.request.urlopen(url, timeout=seconds) as page:  # noqa: S310 -- see above
             families = list(text_string_to_metric_families(_lines_of_settings(page, seconds)))
     except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)  # `urllib` wraps what the system says in words of its own
+        said = (isinstance(reason, OSError) and reason.strerror) or str(reason)
         raise TransientError(
-            f"--metrics {url}: no metrics are read there ({_reason(error)}); see that the driver runs"
+            f"--metrics {url}: no metrics are read there ({said}); see that the driver runs"
         ) from None
     samples = (
         sample.labels for family in families for sample in family.samples if sample.name == SETTING_INFO.name
     )
     return [Told(*(labels[member] for member in Told._fields)) for labels in samples]
-
-
-def _reason(error: Exception) -> str:
-    """Return why there is no page; `urllib` wraps what the system says in words of its own."""
-    reason = getattr(error, "reason", error)
-    return (isinstance(reason, OSError) and reason.strerror) or str(reason)
 
 
 def _lines_of_settings(page: HTTPResponse, seconds: float) -> str:
