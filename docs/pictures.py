@@ -18,8 +18,7 @@ from rich.console import Console, Group, RenderableType
 
 from benchmarks.demo.picture import RECORDED
 from headgate.api.status import ConditionStatus, QueryStatus, SourceStatus, SparkApplicationStatus, Votes
-from headgate.cli.cluster.application import ClusterApplication
-from headgate.cli.cluster.urgency import worst_first
+from headgate.cli.cluster.application import ClusterApplication, worst_first
 from headgate.cli.generated import write
 from headgate.cli.view import Moment
 from headgate.cli.view.application import describe

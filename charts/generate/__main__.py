@@ -1,14 +1,15 @@
-"""`python -m charts.generate [--check]`: write the generated files, or say which of them are out of date."""
+"""`python -m charts.generate [--check]`: write the generated files, or compare them with those that are there."""
 
 from __future__ import annotations
 
-import argparse
-import difflib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from charts.generate import argocd, crd, dashboards, schema, values
+from headgate.cli.generated import keep
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,32 +20,13 @@ def rendered() -> Iterator[tuple[Path, str]]:
         yield from part.rendered(ROOT)
 
 
-def differences() -> Iterator[str]:
-    """Yield a diff for each file that is not as it should be."""
+def main(
+    check: Annotated[bool, typer.Option("--check", help="Compare instead of writing.")] = False,
+) -> None:
+    """Write the files that a chart has of the models, or compare them with those that are there."""
     for path, text in rendered():
-        file = ROOT / path
-        committed = file.read_text(encoding="utf-8") if file.exists() else ""
-        if committed != text:
-            lines = committed.splitlines(keepends=True), text.splitlines(keepends=True)
-            yield "".join(difflib.unified_diff(*lines, str(path), "generated"))
-
-
-def write() -> None:
-    """Write all files."""
-    for path, text in rendered():
-        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
-        (ROOT / path).write_text(text, encoding="utf-8")
-
-
-def main() -> None:
-    """Run the command."""
-    parser = argparse.ArgumentParser(prog="python -m charts.generate", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare; exit code 1 if something differs")
-    if not parser.parse_args().check:
-        write()
-    elif found := list(differences()):
-        sys.exit("".join(found) + "\nerror: generated files differ; run make generate")
+        keep(ROOT / path, text, check=check)
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

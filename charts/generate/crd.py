@@ -22,7 +22,6 @@ metadata:
 
 
 def rendered(root: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the template of each committed definition."""
     for file in sorted((root / "crds").glob("*.yaml")):
         path = Path("charts/headgate/templates/crds") / file.name
         yield path, template(file.read_text(encoding="utf-8"))

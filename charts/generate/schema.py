@@ -46,7 +46,6 @@ def rendered(root: Path) -> Iterator[tuple[Path, str]]:
 
 
 def alerts(root: Path) -> list[str]:
-    """Return the names of all alerts."""
     file = yaml.safe_load((root / CHART / "files" / "alerts.yaml").read_text(encoding="utf-8"))
     return [rule["alert"] for group in file["groups"] for rule in group["rules"]]
 

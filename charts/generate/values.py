@@ -10,6 +10,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,6 @@ class Value:
 
 
 def rendered(root: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the README with the table as it should be."""
     before, _, rest = (root / CHART / "README.md").read_text(encoding="utf-8").partition(START)
     after = rest.partition(END)[2]
     rows = [row(value) for value in described((root / CHART / "values.yaml").read_text(encoding="utf-8"))]
@@ -43,7 +44,6 @@ def rendered(root: Path) -> Iterator[tuple[Path, str]]:
 
 
 def row(value: Value) -> str:
-    """Return the line of a value."""
     meaning = re.sub(r"\(https://headgate\.dev/docs/([\w-]+)\)", r"(../../docs/\1.md)", value.meaning)
     default = json.dumps(value.default, ensure_ascii=False).replace("|", "\\|")
     return f"| `{value.path}` | `{default}` | {meaning} |"
@@ -77,16 +77,10 @@ def _described(lines: Sequence[str], values: Mapping[str, Any]) -> Iterator[Valu
         elif key := _KEY.match(line):
             path = [*path[: len(key["indent"]) // 2], key["key"]]
             if comment:
-                yield Value(".".join(path), _at(values, path), " ".join(comment))
+                yield Value(".".join(path), reduce(getitem, path, values), " ".join(comment))
             comment = []
         else:
             comment = []
-
-
-def _at(values: Any, path: Sequence[str]) -> Any:
-    for key in path:
-        values = values[key]
-    return values
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[str]:

@@ -59,6 +59,26 @@ _CODES = (
 )
 """Those that a person does something different about."""
 
+WATCHED: Mapping[str, str] = {
+    "queue_depth": "Applications that are due and wait for a worker.",
+    "queue_longest_wait_seconds": "For how long one of them has been waiting.",
+    "reconcile_longest_running_seconds": "For how long a reconcile that has not ended has been going on.",
+    "control_longest_pending_seconds": "For how long a running driver has not reported the control document that was "
+    "published for it.",
+    "namespaces_unserved": "Namespaces that should be served and are not: rights are missing there, or the API "
+    "server refuses.",
+    "stalled_applications": "Applications that wait for a person.",
+}
+"""What is read at each scrape, and its description."""
+WATCHED_BY_LABEL: Mapping[str, tuple[str, str]] = {
+    "applications": ("state", "Applications that this replica serves, by state."),
+    "look_age_seconds": (
+        "source",
+        "Time since a look at the metrics ended well, by where it reads; none while this replica waits.",
+    ),
+}
+"""The same by a label, whose name comes first."""
+
 
 class OperatorMetrics:
     """The metrics of one operator process, in a registry of their own."""
@@ -100,20 +120,18 @@ class OperatorMetrics:
             "Queries to Prometheus without a usable answer.",
             {"reason": OF_ONE_QUERY},
         )
-        self._ticks = self._histogram(
-            "tick_duration_seconds",
-            "Time of one look at the metrics of all applications.",
-            _CALLS,
+        self.ticks = self._histogram(
+            "tick_duration_seconds", "Time of one look at the metrics of all applications.", _CALLS
         )
-        self._applied = self._histogram(
+        self.applied = self._histogram(
             "tick_applied_seconds",
             "Time from the start of a look at the metrics to the end of the last reconcile that it led to.",
             _CALLS,
         )
-        self._skipped_ticks = self._counter(
+        self.skipped_ticks = self._counter(
             "ticks_skipped", "Ticks at which the look at the metrics before was still going on."
         )
-        self._failed_looks = self._counter(
+        self.failed_looks = self._counter(
             "looks_failed",
             "Looks at the metrics that ended with a defect of the operator.",
             {"source": tuple(MetricsSource)},
@@ -153,70 +171,18 @@ class OperatorMetrics:
         if failure is not None:
             self._query_failures.labels(failure).inc()
 
-    def ticked(self, seconds: float) -> None:
-        """All metrics were looked at."""
-        self._ticks.observe(seconds)
-
-    def applied(self, seconds: float) -> None:
-        """All reconciles have ended that a look at the metrics led to."""
-        self._applied.observe(seconds)
-
-    def skipped_a_tick(self) -> None:
-        """A tick came while the one before was still at work."""
-        self._skipped_ticks.inc()
-
-    def look_failed(self, source: str) -> None:
-        """A look has ended with an error that nobody expected."""
-        self._failed_looks.labels(source).inc()
-
     def heard(self, resource: str) -> None:
-        """A watch, or a listing, has told of an object."""
         self._events.labels(resource).inc()
 
-    def watch_queue(
-        self, depth: Callable[[], float], longest_wait: Callable[[], float], longest_run: Callable[[], float]
-    ) -> None:
-        """Read these at each scrape."""
-        self._gauge("queue_depth", "Applications that are due and wait for a worker.").set_function(depth)
-        self._gauge("queue_longest_wait_seconds", "For how long one of them has been waiting.").set_function(
-            longest_wait
-        )
-        self._gauge(
-            "reconcile_longest_running_seconds",
-            "For how long a reconcile that has not ended has been going on.",
-        ).set_function(longest_run)
+    def watch(self, **numbers: Callable[[], float]) -> None:
+        """Read these at each scrape, by the names in `WATCHED`."""
+        for name, read in numbers.items():
+            self._gauge(name, WATCHED[name]).set_function(read)
 
-    def watch_looks(self, ages: Callable[[], Mapping[str, float]]) -> None:
-        """Read at each scrape for how long no look has ended well, by source."""
-        self.registry.register(
-            _ByLabel(
-                "look_age_seconds",
-                "Time since a look at the metrics ended well, by where it reads; none while this replica waits.",
-                "source",
-                ages,
-            )
-        )
-
-    def watch_documents(self, longest_pending: Callable[[], float]) -> None:
-        self._gauge(
-            "control_longest_pending_seconds",
-            "For how long a running driver has not reported the control document that was published for it.",
-        ).set_function(longest_pending)
-
-    def watch_namespaces(self, unserved: Callable[[], float]) -> None:
-        self._gauge(
-            "namespaces_unserved",
-            "Namespaces that should be served and are not: rights are missing there, or the API server refuses.",
-        ).set_function(unserved)
-
-    def watch_applications(
-        self, states: Callable[[], Mapping[str, int]], stalled: Callable[[], float]
-    ) -> None:
-        """Count the applications by state, and those that wait for a person, at each scrape."""
-        self.registry.register(
-            _ByLabel("applications", "Applications that this replica serves, by state.", "state", states)
-        )
-        self._gauge("stalled_applications", "Applications that wait for a person.").set_function(stalled)
+    def watch_by_label(self, **numbers: Callable[[], Mapping[str, float]]) -> None:
+        """Read these at each scrape, each by the values of a label, by the names in `WATCHED_BY_LABEL`."""
+        for name, read in numbers.items():
+            self.registry.register(_ByLabel(name, *WATCHED_BY_LABEL[name], read))
 
     def _gauge(self, name: str, text: str, labels: Labels = _NONE) -> Gauge:
         return _begun(Gauge(PREFIX + name, text, tuple(labels), registry=self.registry), labels)
@@ -241,7 +207,7 @@ def _begun(metric: MetricT, labels: Labels) -> MetricT:
 class _ByLabel(Collector):
     """One sample for each value of a label, 0 as well: a series that comes and goes has no rate."""
 
-    def __init__(self, name: str, text: str, label: str, values: Callable[[], Mapping[str, float]]) -> None:
+    def __init__(self, name: str, label: str, text: str, values: Callable[[], Mapping[str, float]]) -> None:
         self._name, self._text, self._label, self._values = name, text, label, values
 
     def collect(self) -> Iterator[GaugeMetricFamily]:

@@ -7,7 +7,6 @@ not find its faults one crash at a time.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from headgate.api.document import Document, Malformed, read_documents
+from headgate.api.finding import did_you_mean
 from headgate.errors import UsageError
 from headgate.settings import Settings
 
@@ -46,10 +46,12 @@ class LoadedSettings:
     def render(self) -> str:
         """Return them as a settings file, with a comment on each line that says where the value is from."""
         values = self.settings.model_dump(mode="json", by_alias=True)
-        lines = (
-            f"{_in_yaml(to_camel(name), values[to_camel(name)])}  # {self.sources[name]}"
-            for name in Settings.model_fields
-        )
+        lines = []
+        for name in Settings.model_fields:
+            value = values[to_camel(name)]
+            flow = isinstance(value, list)
+            text = yaml.safe_dump({to_camel(name): value}, default_flow_style=flow, width=1000).strip()
+            lines.append(f"{text.removeprefix('{').removesuffix('}')}  # {self.sources[name]}")
         return "\n".join([*lines, ""])
 
 
@@ -65,7 +67,8 @@ def load_settings(flags: Mapping[str, Any], environ: Mapping[str, str], file: Pa
         if name in Settings.model_fields:
             given[name] = found
         else:
-            faults.append(f"{found.source}: {_unknown(name)}")
+            known = map(to_camel, Settings.model_fields)
+            faults.append(f"{found.source}: unknown setting{did_you_mean(name, known) or '; remove it'}")
     given |= dict(_from_environment(environ))
     given |= {name: Given(value, flag_of(name)) for name, value in flags.items()}
     try:
@@ -125,12 +128,6 @@ def _read(path: Path) -> Document | None:
             raise UsageError(f"{path}: must be one object of settings, as workers: 16")
 
 
-def _unknown(name: str) -> str:
-    known = [to_camel(setting) for setting in Settings.model_fields]
-    close = difflib.get_close_matches(str(name), known, n=1)
-    return f"unknown setting; did you mean {close[0]}?" if close else "unknown setting; remove it"
-
-
 def _fault(details: ErrorDetails, given: Mapping[str, Given]) -> str:
     name = str(details["loc"][0])
     source = given[name].source if name in given else flag_of(name)
@@ -138,8 +135,3 @@ def _fault(details: ErrorDetails, given: Mapping[str, Given]) -> str:
     if details["type"] in {"value_error", "duration"}:
         return f"{source}: {message}"
     return f"{source}: {message[0].lower()}{message[1:]}, not {details['input']!r}"
-
-
-def _in_yaml(name: str, value: Any) -> str:
-    text: str = yaml.safe_dump({name: value}, default_flow_style=isinstance(value, list), width=1000)
-    return text.strip().removeprefix("{").removesuffix("}")

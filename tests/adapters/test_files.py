@@ -6,11 +6,18 @@ import pytest
 
 from headgate.adapters.local.driver_log import DriverLog
 from headgate.adapters.local.files import ControlFile, StatusFile, StoreFile
-from headgate.adapters.local.resource_file import SAVING_SECONDS, Back, Missing, Refused, ResourceFile
+from headgate.adapters.local.resource_file import (
+    RESOURCE_FOUND,
+    RESOURCE_MISSING,
+    RESOURCE_REFUSED,
+    SAVING_SECONDS,
+    ResourceFile,
+)
 from headgate.api.application import SparkApplication
 from headgate.api.status import SparkApplicationStatus
 from headgate.decision.driver import State
 from headgate.errors import InvalidInputError, TransientError, UsageError
+from headgate.reconcile.ports import Problem
 from headgate_contract import ControlDocument, QueryControl
 
 DOCUMENT = ControlDocument(
@@ -153,7 +160,8 @@ def test_an_edit_that_is_refused_leaves_the_one_before_in_force(after: str, tmp_
     before = file.application
     edit(path, "5s", after)
     refused = file.changed()
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, Problem)
+    assert refused.reason == RESOURCE_REFUSED
     assert str(path) in refused.message
     assert file.application is before
     assert file.changed() is None, "told once"
@@ -167,7 +175,8 @@ def test_an_edit_that_this_machine_cannot_run_is_refused(tmp_path: Path) -> None
     path = resource(tmp_path)
     file = ResourceFile(path, None, require)
     edit(path, "job.py", "other.py")
-    assert file.changed() == Refused("no such script")
+    text = "the file was edited, and the resource before stays in force: no such script"
+    assert file.changed() == Problem(RESOURCE_REFUSED, text)
     assert file.application.spec.main.file == "job.py"
 
 
@@ -187,12 +196,16 @@ def test_a_file_that_stays_away_is_told_once_and_once_more_when_it_is_back(tmp_p
         path.rename(elsewhere)
         assert file.changed() is None, "it may be being saved"
         now += SAVING_SECONDS
-        assert file.changed() == Missing(f"{path}: No such file or directory")
+        assert file.changed() == Problem(
+            RESOURCE_MISSING,
+            f"{path}: No such file or directory; the resource as it was read last stays in force until the file is "
+            "back",
+        )
         now += SAVING_SECONDS
         assert file.changed() is None, "told once"
         assert file.application is before
         elsewhere.rename(path)
-        assert file.changed() == Back(f"{path}: can be read again")
+        assert file.changed() == Problem(RESOURCE_FOUND, f"{path}: can be read again")
         assert file.changed() is None
 
 
@@ -206,7 +219,7 @@ def test_an_edit_that_comes_back_with_the_file_is_taken_in(tmp_path: Path) -> No
     now += SAVING_SECONDS
     file.changed()
     path.write_text(text.replace("5s", "7s"))
-    assert isinstance(file.changed(), Back)
+    assert isinstance(file.changed(), Problem)
     assert isinstance(file.changed(), SparkApplication)
 
 
@@ -215,7 +228,7 @@ def test_another_name_is_another_application(tmp_path: Path) -> None:
     file = resource_file(path)
     edit(path, "flights", "trains")
     refused = file.changed()
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, Problem)
     assert "no application flights" in refused.message
 
 

@@ -29,7 +29,7 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 
 
 def test_generated_files_are_up_to_date() -> None:
-    assert "".join(generate.differences()) == "", "run make generate"
+    generate.main(check=True)  # which exits where one is not
 
 
 def test_the_schema_is_one_and_the_defaults_keep_to_it() -> None:

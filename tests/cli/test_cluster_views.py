@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from headgate.cli.cluster.application import ClusterApplication
-from headgate.cli.cluster.urgency import worst_first
+from headgate.cli.cluster.application import ClusterApplication, worst_first
 from headgate.cli.view.application import describe
 from headgate.cli.view.columns import columns
 from headgate.cli.view.overview import overview

@@ -19,7 +19,7 @@ from headgate.decision.driver import StepReason
 from headgate.decision.voters import Reason
 from headgate.handlers.resync import SELECTORS
 from headgate.key import Key
-from headgate.metrics import OperatorMetrics
+from headgate.metrics import WATCHED, WATCHED_BY_LABEL, OperatorMetrics
 from headgate.reconcile.ports import OutageReason
 from support.looping import Loop
 
@@ -62,7 +62,7 @@ class Told:
 
 
 def test_an_application_whose_resource_is_refused_is_counted_as_such(told: Told) -> None:
-    told.metrics.watch_applications(told.decision_log.states, lambda: 0)
+    told.metrics.watch_by_label(applications=told.decision_log.states)
     told.runs()
     assert (told.sample("applications", state="Running"), told.sample("applications", state="Refused")) == (
         1,
@@ -125,7 +125,7 @@ def test_a_new_application_is_told_of_from_its_first_reconcile(told: Told) -> No
 
 
 def test_applications_are_counted_by_state(told: Told) -> None:
-    told.metrics.watch_applications(told.decision_log.states, stalled=lambda: 0)
+    told.metrics.watch_by_label(applications=told.decision_log.states)
     told.reconcile()
     assert told.sample("applications", state="Pending") == 1
     told.runs()
@@ -169,11 +169,8 @@ def test_an_outage_of_metrics_is_a_warning(told: Told) -> None:
 
 
 def watched(metrics: OperatorMetrics) -> None:
-    metrics.watch_queue(lambda: 0, lambda: 0, lambda: 0)
-    metrics.watch_applications(dict, lambda: 0)
-    metrics.watch_namespaces(lambda: 0)
-    metrics.watch_looks(dict)
-    metrics.watch_documents(lambda: 0)
+    metrics.watch(**dict.fromkeys(WATCHED, lambda: 0))
+    metrics.watch_by_label(**dict.fromkeys(WATCHED_BY_LABEL, dict))
 
 
 def test_every_series_is_there_from_the_start_and_an_odd_status_makes_no_other() -> None:
@@ -197,7 +194,7 @@ def test_every_series_is_there_from_the_start_and_an_odd_status_makes_no_other()
         for one in reasons:
             metrics.decisions.labels(kind, one).inc()
     for source in MetricsSource:
-        metrics.look_failed(source)
+        metrics.failed_looks.labels(source).inc()
     for kind in SELECTORS:
         metrics.heard(kind.plural)
         metrics.missed.labels(kind.plural).inc()

@@ -7,8 +7,10 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
+from headgate.api.application import MetricsSource
 from headgate.controller.ticker import Poller, Ticker
 from headgate.key import Key
+from headgate.metrics import OperatorMetrics
 
 A, B = Key("team", "a"), Key("team", "b")
 
@@ -22,10 +24,7 @@ class Ticks:
     may_go_on: threading.Event = field(default_factory=threading.Event)
     queued: list[Key] = field(default_factory=list)
     beats: int = 0
-    skipped: int = 0
-    looked: int = 0
-    applied_rounds: int = 0
-    failed: list[str] = field(default_factory=list)
+    metrics: OperatorMetrics = field(default_factory=OperatorMetrics)
     others: dict[str, Poller] = field(default_factory=dict)
 
     @property
@@ -43,22 +42,21 @@ class Ticks:
     def beat(self) -> None:
         self.beats += 1
 
-    def ticked(self, seconds: float) -> None:
-        self.looked += 1
+    def measured(self, name: str, **labels: str) -> float:
+        value = self.metrics.registry.get_sample_value(f"headgate_operator_{name}", labels)
+        assert value is not None
+        return value
 
-    def look_failed(self, source: str) -> None:
-        self.failed.append(source)
-
-    def applied(self, seconds: float) -> None:
-        self.applied_rounds += 1
-
-    def skipped_a_tick(self) -> None:
-        self.skipped += 1
+    @property
+    def failed(self) -> dict[str, float]:
+        """How many looks have failed, by where they read."""
+        counts = {source: self.measured("looks_failed_total", source=source) for source in MetricsSource}
+        return {source.value: count for source, count in counts.items() if count}
 
     def until(self, condition: Callable[[], bool]) -> None:
         async def run() -> None:
             ticking = asyncio.create_task(
-                Ticker(self.pollers, 0.005, self.queued.append, self.beat, self).run()
+                Ticker(self.pollers, 0.005, self.queued.append, self.beat, self.metrics).run()
             )
             async with asyncio.timeout(240):
                 while not condition():
@@ -75,7 +73,7 @@ def test_what_is_worth_a_reconcile_is_queued() -> None:
     ticks.until(lambda: len(ticks.queued) == 3)
 
     assert ticks.queued == [A, B, A]
-    assert ticks.looked >= 3
+    assert ticks.measured("tick_duration_seconds_count") >= 3
 
 
 def test_a_slow_look_is_not_joined_by_another_and_ticks_go_on() -> None:
@@ -83,7 +81,7 @@ def test_a_slow_look_is_not_joined_by_another_and_ticks_go_on() -> None:
     ticks.until(lambda: ticks.beats >= 4)
 
     assert ticks.looks == 1
-    assert ticks.skipped == ticks.beats - 1
+    assert ticks.measured("ticks_skipped_total") == ticks.beats - 1
 
 
 def test_a_look_that_fails_does_not_end_the_ticks() -> None:
@@ -92,7 +90,7 @@ def test_a_look_that_fails_does_not_end_the_ticks() -> None:
     ticks.until(lambda: ticks.queued == [A])
 
     assert ticks.looks >= 2
-    assert ticks.failed == ["Prometheus"]
+    assert ticks.failed == {"Prometheus": 1}
 
 
 def test_a_look_that_fails_loses_nothing_of_what_another_has_found() -> None:
@@ -122,7 +120,9 @@ def test_how_long_no_look_has_ended_well_is_told_by_source_once_there_are_ticks(
         drivers = Ticks(answers=[ZeroDivisionError("a defect")])
         drivers.may_go_on.set()
         ticks = Ticks(others={"Driver": drivers})
-        ticker = Ticker(ticks.pollers, 60, ticks.queued.append, ticks.beat, ticks, clock=lambda: now[0])
+        ticker = Ticker(
+            ticks.pollers, 60, ticks.queued.append, ticks.beat, ticks.metrics, clock=lambda: now[0]
+        )
         told = [(ticker.ages(), ticker.longest_look())]
         ticking = asyncio.create_task(ticker.run())
         async with asyncio.timeout(240):
@@ -145,20 +145,20 @@ def test_how_long_no_look_has_ended_well_is_told_by_source_once_there_are_ticks(
 
 
 def test_a_tick_is_applied_once_all_that_it_wakes_are_reconciled() -> None:
-    async def tick() -> list[tuple[int, bool]]:
+    async def tick() -> list[tuple[float, bool]]:
         ticks = Ticks(answers=[(A, B)])
         ticks.may_go_on.set()
-        ticker = Ticker(ticks.pollers, 60, ticks.queued.append, ticks.beat, ticks)
+        ticker = Ticker(ticks.pollers, 60, ticks.queued.append, ticks.beat, ticks.metrics)
         ticking = asyncio.create_task(ticker.run())
         async with asyncio.timeout(240):
             while len(ticks.queued) < 2:
                 await asyncio.sleep(0.001)
         applied = []
         for key in (A, A, B):
-            applied.append((ticks.applied_rounds, ticker.is_idle))
+            applied.append((ticks.measured("tick_applied_seconds_count"), ticker.is_idle))
             ticker.reconciled(key)
         ticking.cancel()
-        return [*applied, (ticks.applied_rounds, ticker.is_idle)]
+        return [*applied, (ticks.measured("tick_applied_seconds_count"), ticker.is_idle)]
 
     assert asyncio.run(tick()) == [(0, False), (0, False), (0, False), (1, True)]
 
@@ -167,7 +167,7 @@ def test_the_first_looks_go_on_until_everything_was_found_or_nothing_more_is() -
     def looks(*answers: Collection[Key], wanted: set[Key]) -> tuple[int, list[Key]]:
         ticks = Ticks(answers=list(answers))
         ticks.may_go_on.set()
-        ticker = Ticker(ticks.pollers, 60, ticks.queued.append, ticks.beat, ticks)
+        ticker = Ticker(ticks.pollers, 60, ticks.queued.append, ticks.beat, ticks.metrics)
         assert asyncio.run(ticker.first(lambda found: wanted <= set(found), seconds=240))
         return ticks.looks, ticks.queued
 
@@ -179,7 +179,7 @@ def test_the_first_looks_go_on_until_everything_was_found_or_nothing_more_is() -
 def test_first_looks_that_take_too_long_are_not_waited_for_and_queue_whom_they_find() -> None:
     async def look() -> list[Key]:
         ticks = Ticks(answers=[(A, B)])
-        ticker = Ticker(ticks.pollers, 60, ticks.queued.append, ticks.beat, ticks)
+        ticker = Ticker(ticks.pollers, 60, ticks.queued.append, ticks.beat, ticks.metrics)
         assert not await ticker.first(lambda found: {A, B} <= set(found), seconds=0)
         ticks.may_go_on.set()
         async with asyncio.timeout(240):

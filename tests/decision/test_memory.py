@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from headgate.decision.memory import Dwell, Latch, Memory
+from headgate.decision.memory import Memory
 from headgate_contract.codec import decode, encode
+from headgate_contract.lag_votes import Dwell, Latch
 
 MEMORY = Memory(
     attempt=3,

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from headgate.api.crd import custom_resource_definition
-from headgate.handlers.definition import Difference, difference
+from headgate.handlers.definition import CrdDifference, difference
 
 Schema = dict[str, Any]
 
@@ -31,7 +31,7 @@ def at(schema: Schema, *path: str) -> Schema:
     return found
 
 
-def found(schema: Schema) -> Difference:
+def found(schema: Schema) -> CrdDifference:
     told = difference(published(schema))
     assert told is not None
     return told
@@ -39,14 +39,14 @@ def found(schema: Schema) -> Difference:
 
 def test_the_own_definition_differs_in_nothing() -> None:
     told = found(ours())
-    assert told == Difference((), ())
+    assert told == CrdDifference((), ())
     assert (told.in_the_way("0.1.0"), list(told.warnings("0.1.0"))) == ("", [])
 
 
 def test_a_description_makes_no_difference() -> None:
     schema = ours()
     at(schema)["spec"]["description"] = "Another one."
-    assert found(schema) == Difference((), ())
+    assert found(schema) == CrdDifference((), ())
 
 
 def test_a_definition_without_a_field_of_the_status_is_in_the_way() -> None:

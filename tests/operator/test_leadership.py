@@ -31,7 +31,7 @@ POD_1 = {
 
 
 def stale_uid(stale: Operation) -> str:
-    pod = stale.controller._cache.pod(KEY, "flights-driver-1")
+    pod = stale.controller.cache.pod(KEY, "flights-driver-1")
     assert pod is not None
     uid: str = pod["metadata"]["uid"]
     return uid

@@ -12,12 +12,12 @@ import pytest
 
 from headgate.adapters.address import Address, Located
 from headgate.adapters.metrics.driver_poller import DriverPoller
-from headgate.adapters.metrics.fair_threads import Pace
 from headgate.factory.cluster import located
 from headgate.key import Key
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics
 from headgate.reconcile.track import Track
+from headgate.threads import ProcessorPace
 from headgate_contract import metrics as names
 from headgate_contract.metrics import Metric
 from support.driver_page import DriverPage
@@ -230,7 +230,7 @@ def test_drivers_of_one_namespace_that_hang_leave_threads_for_others(drivers: Dr
 def test_drivers_of_one_namespace_whose_pages_cost_much_wait_alone(
     drivers: Drivers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hardly_any = Pace(part=1e-9, burst_seconds=0.0)
+    hardly_any = ProcessorPace(part=1e-9, burst_seconds=0.0)
     monkeypatch.setattr("headgate.adapters.metrics.driver_poller.PACE", hardly_any)
     costly = [Key("mallory", f"m{number}") for number in range(3)]
     for key in (*costly, FLIGHTS):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.adapters.metrics.due import Due
-from headgate.adapters.metrics.poller import ChosenPoller, Unmeasured
+from headgate.adapters.metrics.poller import ChosenPoller, NoPrometheus
 from headgate.api.application import SparkApplication
 from headgate.key import Key
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics
@@ -204,7 +204,7 @@ def test_what_changed_comes_before_what_only_grew_old() -> None:
     assert due.look(scrapes, lambda *_: None, 1030.0) == [KEY, other]
 
 
-class Recorded(Unmeasured):
+class Recorded(NoPrometheus):
     """A poller that only notes whom it is told of."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.adapters.metrics.prometheus.fetch import arrivals
-from headgate.adapters.metrics.prometheus.poller import Pace
+from headgate.adapters.metrics.prometheus.poller import ScrapePace
 from headgate.adapters.metrics.prometheus.targets import Pod, Run, Target
 from headgate.key import Key
 
@@ -22,18 +22,18 @@ def scraped(*times: float) -> dict[Pod, Target]:
     ("interval", "window"), [(5, 60), (15, 60), (30, 120), (60, 240), (120, 480), (3600, 1200)]
 )
 def test_a_rate_is_taken_over_four_scrapes_and_a_minute_at_least(interval: float, window: int) -> None:
-    pace = Pace().following(scraped(100.0), scraped(100.0 + interval))
+    pace = ScrapePace().following(scraped(100.0), scraped(100.0 + interval))
     assert pace.window_seconds == window
     assert f"[{window}s]" in arrivals(["a"], "", pace.window_seconds)
 
 
 def test_between_two_scrapes_and_before_any_the_pace_stays_as_it_was() -> None:
-    assert (Pace().seconds, Pace().window_seconds) == (None, 60)
-    assert Pace().following({}, scraped(100.0)) == Pace()
-    assert Pace(60.0).following(scraped(100.0), scraped(100.0)) == Pace(60.0)
+    assert (ScrapePace().seconds, ScrapePace().window_seconds) == (None, 60)
+    assert ScrapePace().following({}, scraped(100.0)) == ScrapePace()
+    assert ScrapePace(60.0).following(scraped(100.0), scraped(100.0)) == ScrapePace(60.0)
 
 
 def test_one_driver_does_not_say_how_often_all_are_scraped() -> None:
     before, now = scraped(100.0, 101.0, 102.0, 103.0), scraped(115.0, 116.0, 117.0, 9999.0)
-    assert Pace().following(before, now) == Pace(15.0)
-    assert Pace(60.0).following(before, scraped(90.0, 91.0, 92.0, 93.0)) == Pace(60.0)
+    assert ScrapePace().following(before, now) == ScrapePace(15.0)
+    assert ScrapePace(60.0).following(before, scraped(90.0, 91.0, 92.0, 93.0)) == ScrapePace(60.0)

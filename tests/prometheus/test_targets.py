@@ -7,22 +7,29 @@ from collections.abc import Mapping
 import pytest
 
 from headgate.adapters.metrics.prometheus.answer import Labels, Sample
-from headgate.adapters.metrics.prometheus.targets import Place, Pod, Run, Targets, place_of, targets
+from headgate.adapters.metrics.prometheus.targets import (
+    Pod,
+    Run,
+    TargetLabels,
+    Targets,
+    target_labels,
+    targets,
+)
 from headgate.key import Key
 
 WATCHED = {Key("team", "flights")}
 SERVER_NOW, OUR_NOW = 5000.0, 90.0
 
 
-READ = place_of
+READ = target_labels
 
 
-def scraped(seconds_ago: float, pod: str = "flights-driver-1", **labels: str) -> Sample[Place]:
+def scraped(seconds_ago: float, pod: str = "flights-driver-1", **labels: str) -> Sample[TargetLabels]:
     found = {"namespace": "team", "pod": pod, "application": "flights", **labels}
     return Sample(READ(json.dumps(found).encode()), (SERVER_NOW, repr(SERVER_NOW - seconds_ago)))
 
 
-def found(*samples: Sample[Place]) -> Targets:
+def found(*samples: Sample[TargetLabels]) -> Targets:
     return targets(samples, WATCHED, OUR_NOW)
 
 

@@ -9,13 +9,13 @@ import pytest
 from headgate.api.status import Condition, ConditionStatus
 from headgate.decision.situation import PATIENCE_SECONDS
 from headgate.reconcile.loop import Outcome
-from headgate.reconcile.ports import Hindrance, Outage, OutageReason
+from headgate.reconcile.ports import Outage, OutageReason, Problem
 from headgate_contract import metrics as names
 from support.looping import Loop, application
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 OUTAGE = Outage(OutageReason.QUERY_TIMEOUT, "no answer")
-TAINTED = Hindrance("Unschedulable", "no node takes flights-1-exec-1 (taint); add nodes that take it")
+TAINTED = Problem("Unschedulable", "no node takes flights-1-exec-1 (taint); add nodes that take it")
 
 
 def condition(loop: Loop, kind: str = "ExecutorsMissing") -> Condition | None:

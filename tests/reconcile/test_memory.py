@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from headgate.decision.backlog_conf import BacklogConf, Trial
 from headgate.decision.driver import History
-from headgate.decision.memory import Dwell, Latch
 from headgate.decision.memory import Memory as Latches
 from headgate.reconcile.memory import Kept
+from headgate_contract.lag_votes import Dwell, Latch
 
 KEPT = Kept(
     history=History(attempt=3, revision="r", started_at=1.0, failures=2, retry_at=5.5),

@@ -8,6 +8,7 @@ import re
 from importlib import import_module
 from pathlib import Path
 
+from headgate.adapters.local import resource_file
 from headgate.cli.local import session as local_session
 from headgate.controller import local as local_run
 from headgate.decision.backlog_conf import ConfReason
@@ -49,6 +50,7 @@ def declared_reasons() -> set[str]:
             refused,
             local_run,
             local_session,
+            resource_file,
         )
         for name, value in vars(module).items()
         if name.isupper() and type(value) is str and re.fullmatch(r"([A-Z][a-z]+)+", value)

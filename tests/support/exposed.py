@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from headgate.controller.decision_log import DecisionLog
-from headgate.metrics import OperatorMetrics
+from headgate.metrics import WATCHED, OperatorMetrics
 from headgate_contract import metrics
 from headgate_contract.metrics import Kind
 
@@ -50,11 +50,10 @@ def of_an_operator() -> Iterator[tuple[str, dict[str, str]]]:
     measured = OperatorMetrics()
     measured.leader.set(1)
     DecisionLog(measured)
-    measured.watch_queue(lambda: 1, lambda: 1, lambda: 1)
-    measured.watch_looks(lambda: {"Prometheus": 1, "Driver": 1})
-    measured.watch_namespaces(lambda: 0)
-    measured.watch_documents(lambda: 1)
-    measured.watch_applications(lambda: {"Running": 1}, lambda: 0)
+    measured.watch(**dict.fromkeys(WATCHED, lambda: 1))
+    measured.watch_by_label(
+        look_age_seconds=lambda: {"Prometheus": 1, "Driver": 1}, applications=lambda: {"Running": 1}
+    )
     for family in measured.registry.collect():
         for sample in family.samples:
             yield sample.name, _OPERATOR | sample.labels

@@ -10,7 +10,7 @@ from typing import Any
 from headgate.api.status import SparkApplicationStatus
 from headgate.decision.driver import Driver, Exit, Obstacle
 from headgate.reconcile.launch import Launch
-from headgate.reconcile.ports import Event, Hindrance, Outage, OutageReason, Ports, WritePolicy
+from headgate.reconcile.ports import Event, Outage, OutageReason, Ports, Problem, WritePolicy
 from headgate.reconcile.readings import DriverMetrics
 from headgate_contract import ControlDocument
 from headgate_contract import metrics as names
@@ -160,9 +160,9 @@ class FakeReports:
 class FakeExecutorPods:
     """Pods of executors that show what a test sets."""
 
-    found: Hindrance | None = None
+    found: Problem | None = None
 
-    def hindrance(self) -> Hindrance | None:
+    def hindrance(self) -> Problem | None:
         return self.found
 
 

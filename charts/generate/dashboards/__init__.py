@@ -16,6 +16,5 @@ FILES = Path("charts/headgate/files/dashboards")
 
 
 def rendered(root: Path) -> Iterator[tuple[Path, str]]:  # noqa: ARG001  one signature for all generated files
-    """Yield each dashboard."""
     for name, dashboard in (("drivers", drivers.dashboard()), ("operator", operator.dashboard())):
         yield FILES / f"{name}.json", json.dumps(dashboard, indent=1, ensure_ascii=False) + "\n"

@@ -9,25 +9,31 @@ from charts.generate.dashboards.panels import dashboard as made
 
 OF = '{namespace=~"$namespace", application=~"$application"}'
 OF_QUERY = '{namespace=~"$namespace", application=~"$application", query=~"$query"}'
+APPLICATION = "namespace, application"
 QUERY = "namespace, application, query"
 SOURCE = "namespace, application, query, source"
 PER_QUERY = "{{namespace}}/{{application}} {{query}}"
 PER_SOURCE = "{{namespace}}/{{application}} {{query}} {{source}}"
 PER_APPLICATION = "{{namespace}}/{{application}}"
 NORMAL_PACE = "Interval|MinPause|NothingPending|FirstLook|Grant"
+OUTSIDE_NORMAL_PACE = OF_QUERY.replace("}", f', reason!~"{NORMAL_PACE}"}}')
 READ = f"sum by ({QUERY}) (clamp_min(deriv(headgate_source_processed_records_total{OF_QUERY}[5m]), 0))"
 """By its slope and not by `rate`, which takes what a driver has read since its start for that of all five minutes."""
+PENDING = f"sum by ({QUERY}) (headgate_source_pending_records{OF_QUERY})"
 GROWING = f"sum by ({QUERY}) (deriv(headgate_source_pending_records{OF_QUERY}[5m]))"
 
 
-def _max(metric: str, by: str = QUERY) -> str:
+def _max(metric: str, by: str = QUERY, of: str = OF_QUERY) -> str:
     """Restarted drivers leave series of two pods for a while: the larger one is shown."""
-    return f"max by ({by}) (headgate_{metric}{OF_QUERY})"
+    return f"max by ({by}) (headgate_{metric}{of})"
 
 
-def _p95(histogram: str) -> str:
-    rate = f"sum by ({QUERY}, le) (rate(headgate_{histogram}_bucket{OF_QUERY}[$__rate_interval]))"
-    return f"histogram_quantile(0.95, {rate})"
+def _rate(metric: str, by: str, of: str = OF_QUERY) -> str:
+    return f"sum by ({by}) (rate(headgate_{metric}{of}[$__rate_interval]))"
+
+
+def _quantile(share: float, histogram: str, by: str = QUERY, of: str = OF_QUERY) -> str:
+    return f"histogram_quantile({share}, {_rate(f'{histogram}_bucket', f'{by}, le', of)})"
 
 
 BEHIND = Row(
@@ -67,26 +73,18 @@ BEHIND = Row(
         Panel(
             "Pending records",
             "Latest offsets minus committed positions, by query.",
-            [Line(f"sum by ({QUERY}) (headgate_source_pending_records{OF_QUERY})", PER_QUERY)],
+            [Line(PENDING, PER_QUERY)],
         ),
         Panel(
             "Read and arriving",
             "Records per second. Where more arrives than is read, the backlog grows.",
-            [
-                Line(READ, f"read {PER_QUERY}"),
-                Line(f"{READ} + {GROWING}", f"arriving {PER_QUERY}"),
-            ],
+            [Line(READ, f"read {PER_QUERY}"), Line(f"{READ} + {GROWING}", f"arriving {PER_QUERY}")],
             unit="cps",
         ),
         Panel(
             "Caught up in",
             "Pending records by the speed at which they shrink. No line: they do not shrink.",
-            [
-                Line(
-                    f"sum by ({QUERY}) (headgate_source_pending_records{OF_QUERY}) / (-1 * {GROWING} > 0)",
-                    PER_QUERY,
-                )
-            ],
+            [Line(f"{PENDING} / (-1 * {GROWING} > 0)", PER_QUERY)],
             unit="s",
         ),
     ],
@@ -123,9 +121,7 @@ IN_FORCE = Row(
             "Share of the time for which sources may not read what is there, by reason; the normal pace left out.",
             [
                 Line(
-                    f"sum by ({SOURCE}, reason) (rate(headgate_source_held_seconds_total"
-                    f'{{namespace=~"$namespace", application=~"$application", query=~"$query", '
-                    f'reason!~"{NORMAL_PACE}"}}[$__rate_interval]))',
+                    _rate("source_held_seconds_total", f"{SOURCE}, reason", OUTSIDE_NORMAL_PACE),
                     f"{{{{reason}}}} {PER_SOURCE}",
                 )
             ],
@@ -147,19 +143,14 @@ IN_FORCE = Row(
             "Executors",
             "Running, and asked for. Fewer than asked for, for long: a quota or the nodes have no room.",
             [
-                Line(
-                    f"max by (namespace, application) (headgate_executors{OF})", f"running {PER_APPLICATION}"
-                ),
-                Line(
-                    f"max by (namespace, application) (headgate_executors_wanted{OF})",
-                    f"asked for {PER_APPLICATION}",
-                ),
+                Line(_max("executors", APPLICATION, OF), f"running {PER_APPLICATION}"),
+                Line(_max("executors_wanted", APPLICATION, OF), f"asked for {PER_APPLICATION}"),
             ],
         ),
         Panel(
             "Control document",
             "Generation in force, by application. It changes without a restart.",
-            [Line(f"max by (namespace, application) (headgate_control_generation{OF})", PER_APPLICATION)],
+            [Line(_max("control_generation", APPLICATION, OF), PER_APPLICATION)],
         ),
     ],
 )
@@ -169,18 +160,13 @@ BATCHES = Row(
         Panel(
             "Duration, p95",
             "From planning to commit, batches with data.",
-            [Line(_p95("query_batch_duration_seconds"), PER_QUERY)],
+            [Line(_quantile(0.95, "query_batch_duration_seconds"), PER_QUERY)],
             unit="s",
         ),
         Panel(
             "Batches per second",
             "Committed batches; no_data are those that only moved the watermark.",
-            [
-                Line(
-                    f"sum by ({QUERY}, kind) (rate(headgate_query_batches_total{OF_QUERY}[$__rate_interval]))",
-                    f"{{{{kind}}}} {PER_QUERY}",
-                )
-            ],
+            [Line(_rate("query_batches_total", f"{QUERY}, kind"), f"{{{{kind}}}} {PER_QUERY}")],
             unit="cps",
         ),
         Panel(
@@ -189,21 +175,11 @@ BATCHES = Row(
             [Line(f"time() - {_max('query_last_progress_timestamp_seconds')}", PER_QUERY)],
             unit="s",
         ),
-        Panel(
-            "State",
-            "Rows in the state stores.",
-            [Line(_max("query_state_rows"), PER_QUERY)],
-        ),
+        Panel("State", "Rows in the state stores.", [Line(_max("query_state_rows"), PER_QUERY)]),
         Panel(
             "Planning, p99",
             "Time of one planner call: what governing costs per trigger.",
-            [
-                Line(
-                    "histogram_quantile(0.99, sum by (namespace, application, le) "
-                    f"(rate(headgate_planner_duration_seconds_bucket{OF}[$__rate_interval])))",
-                    PER_APPLICATION,
-                )
-            ],
+            [Line(_quantile(0.99, "planner_duration_seconds", APPLICATION, OF), PER_APPLICATION)],
             unit="s",
         ),
         Panel(
@@ -212,39 +188,20 @@ BATCHES = Row(
             "real-time mode; sources that cannot be asked what they have, or where their snapshot ends. The names of "
             "the lines say why, and what to do.",
             [
-                Line(
-                    f"max by ({QUERY}, cause) (headgate_query_failed{OF_QUERY})", f"{{{{cause}}}} {PER_QUERY}"
-                ),
-                Line(
-                    f"max by ({SOURCE}, cause) (headgate_source_out_of_reach{OF_QUERY})",
-                    f"{{{{cause}}}} {PER_SOURCE}",
-                ),
-                Line(
-                    f"max by ({QUERY}, cause) (headgate_query_real_time_refused{OF_QUERY})",
-                    f"{{{{cause}}}} {PER_QUERY}",
-                ),
-                Line(
-                    f"max by ({QUERY}, cause) (headgate_query_trigger_problem{OF_QUERY})",
-                    f"{{{{cause}}}} {PER_QUERY}",
-                ),
-                Line(
-                    f"max by ({SOURCE}, cause) (headgate_source_snapshot_problem{OF_QUERY})",
-                    f"{{{{cause}}}} {PER_SOURCE}",
-                ),
+                Line(_max("query_failed", f"{QUERY}, cause"), f"{{{{cause}}}} {PER_QUERY}"),
+                Line(_max("source_out_of_reach", f"{SOURCE}, cause"), f"{{{{cause}}}} {PER_SOURCE}"),
+                Line(_max("query_real_time_refused", f"{QUERY}, cause"), f"{{{{cause}}}} {PER_QUERY}"),
+                Line(_max("query_trigger_problem", f"{QUERY}, cause"), f"{{{{cause}}}} {PER_QUERY}"),
+                Line(_max("source_snapshot_problem", f"{SOURCE}, cause"), f"{{{{cause}}}} {PER_SOURCE}"),
             ],
         ),
         Panel(
             "What went wrong",
             "Planner calls that failed, and control documents that were refused, per second.",
             [
+                Line(_rate("planner_failures_total", APPLICATION, OF), f"planner {PER_APPLICATION}"),
                 Line(
-                    "sum by (namespace, application) "
-                    f"(rate(headgate_planner_failures_total{OF}[$__rate_interval]))",
-                    f"planner {PER_APPLICATION}",
-                ),
-                Line(
-                    "sum by (namespace, application, reason) "
-                    f"(rate(headgate_control_refused_total{OF}[$__rate_interval]))",
+                    _rate("control_refused_total", f"{APPLICATION}, reason", OF),
                     f"refused {{{{reason}}}} {PER_APPLICATION}",
                 ),
             ],
@@ -255,7 +212,6 @@ BATCHES = Row(
 
 
 def dashboard() -> dict[str, Any]:
-    """Return the dashboard."""
     started = "headgate_query_started_timestamp_seconds"
     variables = [
         variable("namespace", f"label_values({started}, namespace)"),

@@ -159,12 +159,7 @@ PROCESS = Row(
         Panel(
             "Processor",
             "Cores in use.",
-            [
-                Line(
-                    f"sum by (pod) (rate(process_cpu_seconds_total{{{CHOSEN}}}[$__rate_interval]))",
-                    POD,
-                )
-            ],
+            [Line(f"sum by (pod) (rate(process_cpu_seconds_total{{{CHOSEN}}}[$__rate_interval]))", POD)],
         ),
         Panel(
             "Memory",
@@ -177,7 +172,6 @@ PROCESS = Row(
 
 
 def dashboard() -> dict[str, Any]:
-    """Return the dashboard."""
     known = f"{PREFIX}build_info"
     variables = [
         variable("namespace", f"label_values({known}, namespace)"),

@@ -33,7 +33,6 @@ class Panel:
     mappings: Sequence[Any] = field(default_factory=tuple)
 
     def json(self, identifier: int, x: int, y: int) -> dict[str, Any]:
-        """Return the panel at its place."""
         return {
             "id": identifier,
             "type": self.kind,
@@ -41,19 +40,19 @@ class Panel:
             "description": self.meaning,
             "datasource": SOURCE,
             "gridPos": {"x": x, "y": y, "w": self.width, "h": self.height},
-            "targets": [self._target(number, line) for number, line in enumerate(self.lines)],
+            "targets": [
+                {
+                    "refId": chr(ord("A") + number),
+                    "datasource": SOURCE,
+                    "expr": line.expression,
+                    "legendFormat": line.legend,
+                    "instant": self.kind == "stat",
+                    "range": self.kind != "stat",
+                }
+                for number, line in enumerate(self.lines)
+            ],
             "fieldConfig": {"defaults": self._defaults(), "overrides": []},
             "options": self._options(),
-        }
-
-    def _target(self, number: int, line: Line) -> dict[str, Any]:
-        return {
-            "refId": chr(ord("A") + number),
-            "datasource": SOURCE,
-            "expr": line.expression,
-            "legendFormat": line.legend,
-            "instant": self.kind == "stat",
-            "range": self.kind != "stat",
         }
 
     def _defaults(self) -> dict[str, Any]:

@@ -22,16 +22,11 @@ def last_words(text: str) -> str | None:
 
     What looks like a secret is left out. `None`: there is none.
     """
-    said = _said(text)
-    return None if said is None else scrubbed(said)[:LONGEST_NOTE]
-
-
-def _said(text: str) -> str | None:
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    if told := "; ".join(dict.fromkeys(_of_the_launcher(lines))):
-        return told
+    told = "; ".join(dict.fromkeys(_of_the_launcher(lines)))
     errors = [line for line in lines if _FAILURE.search(line)]
-    return next((line.strip() for line in (errors or lines)[-1:]), None)
+    said = told or next((line.strip() for line in (errors or lines)[-1:]), None)
+    return None if said is None else scrubbed(said)[:LONGEST_NOTE]
 
 
 def _of_the_launcher(lines: Sequence[str]) -> Iterator[str]:

@@ -61,7 +61,11 @@ def read_documents(text: str) -> Iterator[Document | Malformed]:
             _refuse_explosion(node)
             yield Document(loader.construct_document(node), node)
     except yaml.MarkedYAMLError as error:
-        yield _malformed(error)
+        mark = error.problem_mark or error.context_mark
+        said = ", ".join(filter(None, (error.context, error.problem))) or "is no YAML"
+        if (error.problem or "").startswith(r"found character '\t'"):
+            said = "a tab, where YAML wants spaces; indent with spaces"
+        yield Malformed(said, mark.line + 1 if mark else None)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         yield Malformed(f"character {error.character!r} is not allowed in YAML", line)
@@ -158,12 +162,3 @@ def _children(node: yaml.Node) -> Iterator[yaml.Node]:
             yield value
     elif isinstance(node, yaml.SequenceNode):
         yield from node.value
-
-
-def _malformed(error: yaml.MarkedYAMLError) -> Malformed:
-    mark = error.problem_mark or error.context_mark
-    line = mark.line + 1 if mark else None
-    if error.problem and error.problem.startswith(r"found character '\t'"):
-        return Malformed("a tab, where YAML wants spaces; indent with spaces", line)
-    parts = [part for part in (error.context, error.problem) if part]
-    return Malformed(", ".join(parts) or "is no YAML", line)

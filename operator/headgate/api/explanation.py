@@ -10,16 +10,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from headgate.api.advice import TRIGGER_BASE
-from headgate.api.application import (
-    Driver,
-    Executor,
-    MetricsSource,
-    SparkApplication,
-    SparkApplicationSpec,
-)
+from headgate.api.application import Driver, Executor, MetricsSource, SparkApplication, SparkApplicationSpec
 from headgate.api.changes import shown_property
 from headgate.api.duration import ZERO, format_duration
-from headgate.api.pod_template import PodTemplate
 from headgate.api.property_rules import allocates_dynamically
 from headgate.api.query import LiveMode, Query, Reentry
 from headgate.api.source import UNLIMITED, Alignment, BacklogRateLimit, RateLimit, Source
@@ -78,7 +71,9 @@ def _application(spec: SparkApplicationSpec) -> Said:
         ("driver", "the driver", spec.driver),
         ("executor", "each executor", spec.executor),
     ):
-        if said := _in_template(process.pod_template):
+        template = process.pod_template
+        given = {} if template is None else template.model_dump(mode="json", exclude_unset=True)
+        if said := [name for part in ("metadata", "spec") for name in given.get(part) or {}]:
             yield f"{role}.podTemplate", f"the pod of {whose} also has {', '.join(said)} of its own"
     if allocates_dynamically(spec.spark_conf):
         yield (
@@ -102,11 +97,6 @@ def _application(spec: SparkApplicationSpec) -> Said:
         )
     yield from _lifecycle(spec)
     yield "metrics", _metrics(spec)
-
-
-def _in_template(template: PodTemplate | None) -> list[str]:
-    given = {} if template is None else template.model_dump(mode="json", exclude_unset=True)
-    return [name for part in ("metadata", "spec") for name in given.get(part) or {}]
 
 
 def _lifecycle(spec: SparkApplicationSpec) -> Said:
@@ -219,7 +209,10 @@ def _source(source: Source, query: Query) -> Said:
             yield "rateLimit", f"saves up at most {burst} of its rate while nothing is read"
     if source.alignment:
         yield "alignment", _alignment(source.alignment)
-    yield "eventTime", _event_time(source)
+    event_time = source.event_time
+    column, future = event_time.column, format_duration(event_time.max_future)
+    place = "the record's timestamp" if column is None else f"{column} ({event_time.format} payload)"
+    yield "eventTime", f"its event time is {place}; times more than {future} ahead are ignored"
     if group := source.kafka.publish_group:
         yield "kafka", f"its committed positions are published to Kafka as consumer group {group}"
 
@@ -286,13 +279,6 @@ def _alignment(alignment: Alignment) -> str:
         f"is planned at most {format_duration(alignment.max_drift)} of event time ahead of the slowest member of "
         f"group {alignment.group}; holds the group for {format_duration(idle_after)} when it has nothing pending"
     )
-
-
-def _event_time(source: Source) -> str:
-    event_time = source.event_time
-    column = event_time.column
-    place = "the record's timestamp" if column is None else f"{column} ({event_time.format} payload)"
-    return f"its event time is {place}; times more than {format_duration(event_time.max_future)} ahead are ignored"
 
 
 def _of_size(process: Driver | Executor) -> str:

@@ -1,6 +1,7 @@
 """What is said about a resource: where, what is wrong, and what to do."""
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -38,33 +39,25 @@ class Finding:
         return f"{place}: {self.severity}: {subject}{self.message}"
 
 
+def did_you_mean(name: object, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return the end of a sentence that asks for the nearest of some names; empty where none is near."""
+    close = difflib.get_close_matches(str(name), list(known), n=1, cutoff=cutoff)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
 def path_of(location: Location, content: Any) -> str:
     """Write `location` for people, items of lists by name: `spec.queries[delays].checkpoint.interval`."""
     path, value = "", content
     for step in location:
-        value = _at(value, step)
+        try:
+            value = value[step]
+        except (LookupError, TypeError):
+            value = None
         if isinstance(step, int):
-            path += f"[{_item_name(value, step)}]"
+            name = value.get("name", value.get("type")) if isinstance(value, Mapping) else None
+            path += f"[{name if isinstance(name, str) and name else step}]"
         elif not step.isidentifier():  # a Spark property, whose name has dots of its own
             path += f"[{step}]"
         else:
             path += f".{step}" if path else step
     return path
-
-
-def _at(value: Any, step: str | int) -> Any:
-    if isinstance(value, Mapping):
-        return value.get(step)
-    if (
-        isinstance(value, Sequence)
-        and isinstance(step, int)
-        and not isinstance(value, str)
-        and step < len(value)
-    ):
-        return value[step]
-    return None
-
-
-def _item_name(item: Any, index: int) -> str:
-    name = item.get("name", item.get("type")) if isinstance(item, Mapping) else None
-    return name if isinstance(name, str) and name else str(index)

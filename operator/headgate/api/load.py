@@ -43,15 +43,17 @@ class LoadedFile:
     def is_refused(self) -> bool:
         return any(finding.severity is Severity.ERROR for finding in self.all_findings)
 
+    def require_good(self) -> None:
+        """Raise InvalidInputError with every error where something in it is refused."""
+        errors = [found.text(self.file) for found in self.all_findings if found.severity is Severity.ERROR]
+        if errors:
+            raise InvalidInputError("\n".join(["the resource is refused:", *errors]))
+
 
 def load_application(path: Path) -> SparkApplication:
     """Return the one application of a file; raise InvalidInputError with every finding if it is refused."""
     loaded = load_file(path)
-    if loaded.is_refused:
-        errors = (
-            finding.text(loaded.file) for finding in loaded.all_findings if finding.severity is Severity.ERROR
-        )
-        raise InvalidInputError("\n".join(["the resource is refused:", *errors]))
+    loaded.require_good()
     applications = [resource.application for resource in loaded.resources if resource.application]
     if len(applications) != 1:
         raise InvalidInputError(
@@ -93,40 +95,27 @@ def load_text(text: str, file: str = "-") -> LoadedFile:
 
 
 def _examined(document: Document | Malformed) -> Resource | Finding:
+    """Return a resource of ours, or why the document is none."""
+
+    def error(message: str) -> Finding:
+        return Finding(Severity.ERROR, message, line=document.line)
+
     if isinstance(document, Malformed):
-        return Finding(Severity.ERROR, f"malformed YAML: {document.message}", line=document.line)
+        return error(f"malformed YAML: {document.message}")
     if not isinstance(document.content, dict):
-        return Finding(
-            Severity.ERROR,
-            f"holds no object; a resource starts with apiVersion: {API_VERSION}",
-            line=document.line,
-        )
-    if skipped := _skipped(document):
-        return skipped
-    application, findings = validate(document.content)
-    placed = (replace(found, line=document.line_of(found.location)) for found in findings)
-    return Resource(application, tuple(placed))
-
-
-def _skipped(document: Document) -> Finding | None:
-    """Say why the document is not ours to judge, if it is not."""
+        return error(f"holds no object; a resource starts with apiVersion: {API_VERSION}")
     kind, version = document.content.get("kind"), document.content.get("apiVersion")
-    group = str(version).partition("/")[0]
     if kind is None or version is None:
         missing = "kind" if kind is None else "apiVersion"
-        return Finding(
-            Severity.ERROR,
-            f"has no {missing}; set apiVersion: {API_VERSION} and kind: {KIND}",
-            line=document.line,
-        )
-    if group != GROUP:
+        return error(f"has no {missing}; set apiVersion: {API_VERSION} and kind: {KIND}")
+    if (group := str(version).partition("/")[0]) != GROUP:
         remedy = (
             f": it is of another operator. Here it is apiVersion: {API_VERSION}, the script in spec.main.file"
         )
         note = f"{version} {kind} skipped{remedy if group in OTHER_OPERATORS else ''}"
         return Finding(Severity.NOTE, note, line=document.line)
     if kind != KIND:
-        return Finding(
-            Severity.ERROR, f"kind {kind} is not one of {GROUP}; set kind: {KIND}", line=document.line
-        )
-    return None
+        return error(f"kind {kind} is not one of {GROUP}; set kind: {KIND}")
+    application, findings = validate(document.content)
+    placed = (replace(found, line=document.line_of(found.location)) for found in findings)
+    return Resource(application, tuple(placed))

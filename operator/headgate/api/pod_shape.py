@@ -6,13 +6,12 @@ a misspelt affinity would place pods anywhere. Names and types are those of the 
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from headgate.api.finding import Finding, Location, Severity
+from headgate.api.finding import Finding, Location, Severity, did_you_mean
 from headgate.api.rule import values_at
 
 LARGEST_TEMPLATE: Final = 32_768
@@ -86,7 +85,6 @@ _OUTERMOST: Final = len(("spec", "driver", "podTemplate", "spec"))
 
 
 def _fields(kind: str) -> dict[str, str]:
-    """Return the type of each field of a type of Kubernetes."""
     from kubernetes.aio.client import models
 
     model = getattr(models, kind)
@@ -95,10 +93,8 @@ def _fields(kind: str) -> dict[str, str]:
 
 
 def _unknown(name: str, types: Mapping[str, str]) -> str:
-    close = difflib.get_close_matches(str(name), types, n=1, cutoff=0.6)
-    if close:
-        return f"no Pod has this field; did you mean {close[0]}?"
-    return f"no Pod has this field; remove it, or use one of {', '.join(types)}"
+    hint = did_you_mean(name, types) or f"; remove it, or use one of {', '.join(types)}"
+    return f"no Pod has this field{hint}"
 
 
 def _error(location: Location, message: str) -> Finding:

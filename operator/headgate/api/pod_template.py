@@ -16,14 +16,17 @@ AS_IT_IS: Final[JsonDict] = {"x-kubernetes-preserve-unknown-fields": True}
 
 Free = Annotated[dict[str, Any], Field(json_schema_extra=AS_IT_IS)]
 """An object of Kubernetes, as it is in a Pod."""
-Owned = Annotated[Any, Field(json_schema_extra=AS_IT_IS)]
-"""A field that is declared to be refused by name: the API server drops without a word what it does not know."""
 REFUSED: Final = "Refused: "
-"""How the descriptions of such fields begin."""
+"""How the descriptions of fields begin that are declared to be refused by name."""
 Text = Annotated[str, StringConstraints(max_length=253)]
 Label = Annotated[str, StringConstraints(max_length=4096)]
 Path = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 Called = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+
+
+def refused(why: str, *, alias: str | None = None) -> Any:
+    """Declare a field to refuse it by name: the API server drops without a word what it does not know."""
+    return Field(None, description=f"{REFUSED}{why}", json_schema_extra=AS_IT_IS, alias=alias)
 
 
 class _Open(ApiModel):
@@ -35,8 +38,7 @@ class _Open(ApiModel):
 class ContainerSecurity(_Open):
     """Security context of a container."""
 
-    privileged: Owned = None
-    """Refused: a driver or an executor has nothing of its node."""
+    privileged: Any = refused("a driver or an executor has nothing of its node.")
 
 
 class Variable(_Open):
@@ -62,8 +64,9 @@ class Volume(_Open):
     name: Called
     """Name of the volume."""
 
-    host_path: Owned = None
-    """Refused: a driver or an executor has no folder of its node. Take a claim, a local volume, or `ephemeral`."""
+    host_path: Any = refused(
+        "a driver or an executor has no folder of its node. Take a claim, a local volume, or `ephemeral`."
+    )
 
 
 class MainContainer(ApiModel):
@@ -87,47 +90,24 @@ class MainContainer(ApiModel):
     security_context: ContainerSecurity | None = None
     """Security context of the container, field by field over that of the restricted Pod Security Standard."""
 
-    args: Owned = None
-    """Refused: set main.arguments."""
-
-    command: Owned = None
-    """Refused: set main.file."""
-
-    image: Owned = None
-    """Refused: set spec.image."""
-
-    image_pull_policy: Owned = None
-    """Refused: set spark.kubernetes.container.image.pullPolicy in sparkConf."""
-
-    lifecycle: Owned = None
-    """Refused: a stop is Headgate's and Spark's. Use an init container with `restartPolicy: Always`."""
-
-    liveness_probe: Owned = None
-    """Refused: missing data is no reason to restart a driver."""
-
-    ports: Owned = None
-    """Refused: they are fixed. A container listens without being declared to."""
-
-    readiness_probe: Owned = None
-    """Refused: Headgate asks for the metrics of a driver, Spark for an executor's life."""
-
-    resources: Owned = None
-    """Refused: set cores and memory of driver and executor, or Spark's properties in sparkConf."""
-
-    restart_policy: Owned = None
-    """Refused: set spec.restart."""
-
-    startup_probe: Owned = None
-    """Refused: Headgate asks for the metrics of a driver, Spark for an executor's life."""
-
-    termination_message_path: Owned = None
-    """Refused: Headgate reads what a driver has ended by."""
-
-    termination_message_policy: Owned = None
-    """Refused: Headgate reads what a driver has ended by."""
-
-    working_dir: Owned = None
-    """Refused: it is a folder of its own that may be written to."""
+    args: Any = refused("set main.arguments.")
+    command: Any = refused("set main.file.")
+    image: Any = refused("set spec.image.")
+    image_pull_policy: Any = refused("set spark.kubernetes.container.image.pullPolicy in sparkConf.")
+    lifecycle: Any = refused(
+        "a stop is Headgate's and Spark's. Use an init container with `restartPolicy: Always`."
+    )
+    liveness_probe: Any = refused("missing data is no reason to restart a driver.")
+    ports: Any = refused("they are fixed. A container listens without being declared to.")
+    readiness_probe: Any = refused("Headgate asks for the metrics of a driver, Spark for an executor's life.")
+    resources: Any = refused(
+        "set cores and memory of driver and executor, or Spark's properties in sparkConf."
+    )
+    restart_policy: Any = refused("set spec.restart.")
+    startup_probe: Any = refused("Headgate asks for the metrics of a driver, Spark for an executor's life.")
+    termination_message_path: Any = refused("Headgate reads what a driver has ended by.")
+    termination_message_policy: Any = refused("Headgate reads what a driver has ended by.")
+    working_dir: Any = refused("it is a folder of its own that may be written to.")
 
 
 class InitContainer(_Open):
@@ -213,50 +193,21 @@ class PodSpec(ApiModel):
     volumes: Annotated[tuple[Volume, ...], Field(max_length=64)] = ()
     """Volumes. Default: none but Headgate's own, `tmp`, `work` and, of a driver, `control`."""
 
-    active_deadline_seconds: Owned = None
-    """Refused: set spec.suspend, or ttlAfterFinished."""
-
-    automount_service_account_token: Owned = None
-    """Refused: a driver has its token, an executor none."""
-
-    enable_service_links: Owned = None
-    """Refused: variables of all Services would be settings of Spark's."""
-
-    ephemeral_containers: Owned = None
-    """Refused: `kubectl debug` adds them."""
-
-    host_ipc: Annotated[Owned, Field(alias="hostIPC")] = None
-    """Refused: a driver or an executor has nothing of its node."""
-
-    host_network: Owned = None
-    """Refused: a driver or an executor has nothing of its node."""
-
-    host_pid: Annotated[Owned, Field(alias="hostPID")] = None
-    """Refused: a driver or an executor has nothing of its node."""
-
-    hostname: Owned = None
-    """Refused: Headgate and Spark name pods."""
-
-    node_name: Owned = None
-    """Refused: set nodeSelector or affinity, which the scheduler heeds."""
-
-    restart_policy: Owned = None
-    """Refused: set spec.restart."""
-
-    service_account: Owned = None
-    """Refused: whoever runs the operator says who drivers are."""
-
-    service_account_name: Owned = None
-    """Refused: whoever runs the operator says who drivers are."""
-
-    share_process_namespace: Owned = None
-    """Refused: the first process of the pod passes on the signal to stop."""
-
-    subdomain: Owned = None
-    """Refused: Headgate and Spark name pods."""
-
-    termination_grace_period_seconds: Owned = None
-    """Refused: set spec.stop.gracePeriod."""
+    active_deadline_seconds: Any = refused("set spec.suspend, or ttlAfterFinished.")
+    automount_service_account_token: Any = refused("a driver has its token, an executor none.")
+    enable_service_links: Any = refused("variables of all Services would be settings of Spark's.")
+    ephemeral_containers: Any = refused("`kubectl debug` adds them.")
+    host_ipc: Any = refused("a driver or an executor has nothing of its node.", alias="hostIPC")
+    host_network: Any = refused("a driver or an executor has nothing of its node.")
+    host_pid: Any = refused("a driver or an executor has nothing of its node.", alias="hostPID")
+    hostname: Any = refused("Headgate and Spark name pods.")
+    node_name: Any = refused("set nodeSelector or affinity, which the scheduler heeds.")
+    restart_policy: Any = refused("set spec.restart.")
+    service_account: Any = refused("whoever runs the operator says who drivers are.")
+    service_account_name: Any = refused("whoever runs the operator says who drivers are.")
+    share_process_namespace: Any = refused("the first process of the pod passes on the signal to stop.")
+    subdomain: Any = refused("Headgate and Spark name pods.")
+    termination_grace_period_seconds: Any = refused("set spec.stop.gracePeriod.")
 
 
 class PodTemplate(ApiModel):

@@ -1,6 +1,6 @@
 """What a pod template must not say: the pods would not be Headgate's any more."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from headgate.api.expression import text
@@ -25,57 +25,29 @@ _OWNED_FOLDERS: Final = (
     "/var/headgate",
     "/var/headgate/work",
 )
-_OF_POD: Final[Mapping[tuple[str, ...], str]] = {
-    (
-        "serviceAccount",
-        "serviceAccountName",
-        "automountServiceAccountToken",
-    ): "who driver and executors are is not "
-    "the job's to say; leave this out, and ask whoever runs the operator for a service account "
-    "(driverServiceAccount)",
-    (
-        "hostIPC",
-        "hostNetwork",
-        "hostPID",
-        "shareProcessNamespace",
-    ): "a driver or an executor has nothing of its node, and its processes are its own; leave this out",
-    (
-        "nodeName",
-    ): "the scheduler chooses the node; leave this out, and set nodeSelector, affinity or tolerations",
-    (
-        "restartPolicy",
-        "activeDeadlineSeconds",
-    ): "Headgate starts drivers anew, and Spark executors; leave this out, "
+_OF_POD: Final[Mapping[str, str]] = {
+    "serviceAccount serviceAccountName automountServiceAccountToken": "who driver and executors are is not the "
+    "job's to say; leave this out, and ask whoever runs the operator for a service account (driverServiceAccount)",
+    "hostIPC hostNetwork hostPID shareProcessNamespace": "a driver or an executor has nothing of its node, and its "
+    "processes are its own; leave this out",
+    "nodeName": "the scheduler chooses the node; leave this out, and set nodeSelector, affinity or tolerations",
+    "restartPolicy activeDeadlineSeconds": "Headgate starts drivers anew, and Spark executors; leave this out, "
     "and set spec.restart, spec.suspend or spec.ttlAfterFinished",
-    (
-        "terminationGracePeriodSeconds",
-    ): "how long a stop may take is spec.stop.gracePeriod; set that, and leave this out",
-    (
-        "enableServiceLinks",
-        "ephemeralContainers",
-        "hostname",
-        "subdomain",
-    ): "Headgate and Spark say how pods are called and found; leave this out",
+    "terminationGracePeriodSeconds": "how long a stop may take is spec.stop.gracePeriod; set that, and leave this "
+    "out",
+    "enableServiceLinks ephemeralContainers hostname subdomain": "Headgate and Spark say how pods are called and "
+    "found; leave this out",
 }
-_OF_CONTAINER: Final[Mapping[tuple[str, ...], str]] = {
-    ("image", "imagePullPolicy"): "the image of driver and executors is spec.image, and its pull policy "
+"""What is said of fields that are refused."""
+_OF_CONTAINER: Final[Mapping[str, str]] = {
+    "image imagePullPolicy": "the image of driver and executors is spec.image, and its pull policy "
     "spark.kubernetes.container.image.pullPolicy in sparkConf; set these, and leave this out",
-    ("args", "command", "workingDir"): "Headgate and Spark say what runs; set spec.main, and leave this out",
-    (
-        "resources",
-    ): "what the container asks for follows from cores and memory of driver and executor, and from "
+    "args command workingDir": "Headgate and Spark say what runs; set spec.main, and leave this out",
+    "resources": "what the container asks for follows from cores and memory of driver and executor, and from "
     "Spark's properties in sparkConf; set these, and leave this out",
-    (
-        "lifecycle",
-        "livenessProbe",
-        "ports",
-        "readinessProbe",
-        "restartPolicy",
-        "startupProbe",
-        "terminationMessagePath",
-        "terminationMessagePolicy",
-    ): "Headgate and Spark say when the container is ready, how it stops and what it ends by; leave this out. A "
-    "sidecar is an init container with restartPolicy: Always",
+    "lifecycle livenessProbe ports readinessProbe restartPolicy startupProbe terminationMessagePath "
+    "terminationMessagePolicy": "Headgate and Spark say when the container is ready, how it stops and what it ends "
+    "by; leave this out. A sidecar is an init container with restartPolicy: Always",
 }
 
 
@@ -97,6 +69,10 @@ def _of_containers(role: str, each: str) -> Iterator[Rule]:
     )
 
 
+def _of_fields(owner: str, on: str, names: Sequence[str], message: str) -> Rule:
+    return Rule(f"{owner}-{names[0]}", on, any_field(*names), message)
+
+
 def _of_pods(role: str) -> Iterator[Rule]:
     """Yield what a template must not say of the pods of `role`, because they would not be Headgate's any more."""
     template = f"{SPEC}.{role}.podTemplate"
@@ -108,7 +84,7 @@ def _of_pods(role: str) -> Iterator[Rule]:
             message="Headgate finds its pods by this; leave it out, or choose another name",
         )
     for names, message in _OF_POD.items():
-        yield Rule(f"{role}-podTemplate-{names[0]}", f"{template}.spec", any_field(*names), message)
+        yield _of_fields(f"{role}-podTemplate", f"{template}.spec", names.split(), message)
     yield Rule(
         id=f"{role}-podTemplate-containers",
         on=f"{template}.spec",
@@ -118,12 +94,8 @@ def _of_pods(role: str) -> Iterator[Rule]:
         at="containers[].name",
     )
     for names, message in _OF_CONTAINER.items():
-        yield Rule(
-            f"{role}-podTemplate-container-{names[0]}",
-            f"{template}.spec.containers[]",
-            any_field(*names),
-            message,
-        )
+        on = f"{template}.spec.containers[]"
+        yield _of_fields(f"{role}-podTemplate-container", on, names.split(), message)
     yield Rule(
         id=f"{role}-podTemplate-mounts",
         on=f"{template}.spec.containers[]",

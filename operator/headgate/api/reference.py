@@ -87,8 +87,9 @@ def _row(path: str, field: Schema, *, is_required: bool, has_modes: bool) -> str
     cells = [f"`{path.rpartition('.')[2]}`", _type(field)]
     if has_modes:
         default = field.get("default")
+        written = str(default).lower() if isinstance(default, bool) else str(default)
         is_shown = default is not None and default != {}
-        cells.append("**required**" if is_required else f"`{_written(default)}`" if is_shown else "")
+        cells.append("**required**" if is_required else f"`{written}`" if is_shown else "")
         cells.append(
             ""
             if is_refused(field) or ("properties" in field and "type" in field)
@@ -96,10 +97,6 @@ def _row(path: str, field: Schema, *, is_required: bool, has_modes: bool) -> str
         )
     cells.append(field.get("description", "").replace("|", "\\|"))
     return f"| {' | '.join(cells)} |"
-
-
-def _written(default: object) -> str:
-    return str(default).lower() if isinstance(default, bool) else str(default)
 
 
 def _type(field: Schema) -> str:

@@ -89,10 +89,7 @@ RATE_LIMIT: Final = (
         id="recordsPerCheckpoint-slows-backlog",
         on=QUERY,
         refused=(_DURING_BACKLOG > _INTERVAL)
-        & THIS["sources"].any(
-            SOURCE,
-            _RATE_LIMIT["recordsPerCheckpoint"].is_set & ~_INSTEAD.is_set,
-        ),
+        & THIS["sources"].any(SOURCE, _RATE_LIMIT["recordsPerCheckpoint"].is_set & ~_INSTEAD.is_set),
         message="recordsPerCheckpoint would slow a backlog down, since intervalDuringBacklog is longer than "
         "interval; set rateLimit.duringBacklog to Unlimited or to limits of its own",
         at="sources[].rateLimit.recordsPerCheckpoint",
@@ -115,8 +112,7 @@ LIVE: Final = (
         on=QUERY,
         refused=THIS["live.mode"].text.equals(text("RealTime"))
         & THIS["sources"].any(
-            SOURCE,
-            _RATE_LIMIT["recordsPerSecond"].is_set | _RATE_LIMIT["recordsPerCheckpoint"].is_set,
+            SOURCE, _RATE_LIMIT["recordsPerSecond"].is_set | _RATE_LIMIT["recordsPerCheckpoint"].is_set
         ),
         message="a rate limit cannot hold inside a batch of real-time mode (live.mode is RealTime); leave one of the "
         "two out",

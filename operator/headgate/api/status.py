@@ -5,11 +5,13 @@ Times are RFC 3339, durations have the form of the spec, counts are records. A v
 left out: it is neither zero nor "no".
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
 from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
+from pydantic.alias_generators import to_pascal
 
 from headgate.api.duration import Duration
 from headgate.api.model import ApiModel, Name, list_map
@@ -108,13 +110,12 @@ class Votes(StatusModel):
     @property
     def given(self) -> dict[str, ConditionStatus]:
         """The votes by voter, as reasons name it."""
-        votes = {
-            "Phase": self.phase,
-            "WatermarkLag": self.watermark_lag,
-            "PendingRecords": self.pending_records,
-            "Query": self.query,
-        }
-        return {voter: vote for voter, vote in votes.items() if vote is not None}
+        votes = ((voter, getattr(self, field)) for voter, field in VOTERS.items())
+        return {voter: vote for voter, vote in votes if vote is not None}
+
+
+VOTERS: Final[Mapping[str, str]] = {to_pascal(field): field for field in Votes.model_fields}
+"""The fields of `Votes`, by the voters as reasons name them."""
 
 
 class AlignmentStatus(StatusModel):
@@ -317,6 +318,11 @@ class SparkApplicationStatus(StatusModel):
     def condition(self, kind: str) -> Condition | None:
         return next((one for one in self.conditions if one.type == kind), None)
 
+    def says(self, kind: str, answer: ConditionStatus) -> bool:
+        """Whether a condition of this kind is there, with this answer."""
+        condition = self.condition(kind)
+        return condition is not None and condition.status is answer
+
     @property
     def has_all_executors(self) -> bool:
         """Whether as many executors have registered as were asked for; not where nobody tells."""
@@ -334,6 +340,5 @@ class SparkApplicationStatus(StatusModel):
 
         It says so with what else no vote depends on, which may come later than the rest.
         """
-        heard = self.condition("MetricsAvailable")
-        is_heard = heard is not None and heard.status is ConditionStatus.TRUE
+        is_heard = self.says("MetricsAvailable", ConditionStatus.TRUE)
         return is_heard and self.executor_instances is not None and self.executors_running is None

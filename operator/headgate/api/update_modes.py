@@ -157,12 +157,6 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
 """By path, without the brackets of lists. A list of queries or sources stands for an item that comes or goes."""
 
 
-def _outermost(path: str) -> str:
-    """Return the setting that `path` is in: a pod template is one, however deep the field."""
-    before, template, _ = path.partition(f".{POD_TEMPLATE}.")
-    return before + template.rstrip(".")
-
-
 def setting_at(path: str) -> Setting:
     """Return how a change at `path` takes effect: of the setting there, or of all below it at once (the dearest).
 
@@ -170,7 +164,8 @@ def setting_at(path: str) -> Setting:
     have.
     """
     bare = path.replace("[]", "")
-    if found := SETTINGS.get(_outermost(bare)):
+    before, template, _ = bare.partition(f".{POD_TEMPLATE}.")  # a template is one, however deep the field
+    if found := SETTINGS.get(before + template.rstrip(".")):
         return found
     below = (setting for path, setting in SETTINGS.items() if path.startswith(f"{bare}."))
     return max(below, key=lambda setting: tuple(UpdateMode).index(setting.update_mode))

@@ -4,7 +4,6 @@ Pydantic's own messages speak to a programmer ("Input should be a valid string")
 to know what the field is for and what to write, so the field's description, which says both, is quoted.
 """
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
@@ -12,7 +11,7 @@ from typing import Any, Final
 from pydantic_core import ErrorDetails
 
 from headgate.api.application import application_schema
-from headgate.api.finding import Location
+from headgate.api.finding import Location, did_you_mean
 from headgate.api.pod_template import REFUSED
 from headgate.api.schema import Schema
 
@@ -36,10 +35,10 @@ def no_such_name(value: Any, names: Sequence[str]) -> str:
     """Say that a value is none of some names, and which of them may have been meant."""
     if not names:
         return f"{_shown(value)} is not listed"
-    close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
-    hint = f"; did you mean {close[0]}?" if close else ""
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return f"{_shown(value)} is not one of {', '.join(names[:_LISTED])}{more}{hint}"
+    return (
+        f"{_shown(value)} is not one of {', '.join(names[:_LISTED])}{more}{did_you_mean(value, names, 0.5)}"
+    )
 
 
 def _unknown_field(location: Location) -> str:
@@ -47,8 +46,8 @@ def _unknown_field(location: Location) -> str:
     name = str(location[-1])
     fields = (_schema_at(location[:-1]) or {}).get("properties", {})
     known = [field for field, schema in fields.items() if not is_refused(schema)]
-    if close := difflib.get_close_matches(name, known, n=1, cutoff=0.6):
-        return f"unknown field; did you mean {close[0]}?"
+    if hint := did_you_mean(name, known):
+        return f"unknown field{hint}"
     if elsewhere := [path for path in _all_paths() if path.rpartition(".")[2] == name]:
         return f"unknown field here; did you mean {' or '.join(elsewhere[:3])}?"
     return (
@@ -78,8 +77,7 @@ def _not_text(details: ErrorDetails) -> str:
 def _not_one_of(details: ErrorDetails) -> str:
     expected = details.get("ctx", {}).get("expected", "")
     choices = expected.replace("'", "").replace(" or ", ", ").split(", ")
-    close = difflib.get_close_matches(str(details["input"]), choices, n=1, cutoff=0.5)
-    hint = f"; did you mean {close[0]}?" if close else ""
+    hint = did_you_mean(details["input"], choices, 0.5)
     return f"{_shown(details['input'])} is not one of {', '.join(choices)}{hint}"
 
 

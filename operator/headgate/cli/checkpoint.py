@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headgate.cli.cluster.options import Context, Kubeconfig, Name, Namespace, Place
+from headgate.cli.cluster.options import Context, Kubeconfig, Name, Namespace, Where
 
 if TYPE_CHECKING:
     from headgate.cli.cluster.application import ClusterApplication
@@ -40,7 +40,7 @@ def checkpoint(
         requests = checkpoint_requests(application.annotations)
         return checkpoint_text(requests | {named_query(application, query): moment})
 
-    with Place(namespace, context, kubeconfig).connect() as cluster:
+    with Where(namespace, context, kubeconfig).connect() as cluster:
         before = annotate(cluster, name, CHECKPOINT, asked)
     typer.echo(f"{name}: the next batch of {query or 'every query'} is due at once")
     if before.state is not None and before.state != "Running":

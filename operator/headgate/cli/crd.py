@@ -17,26 +17,20 @@ def crd(
     ] = False,
 ) -> None:
     """Print the CustomResourceDefinition, write it, or compare it with a committed one."""
+    from headgate.api import crd as definition
+    from headgate.api import reference as page
     from headgate.cli.generated import compare, write
     from headgate.errors import UsageError
 
     if out and check:
         raise UsageError("--out writes and --check compares; give one of the two")
-    name, text = _rendered(reference)
+    if reference:
+        name, text = page.FILE_NAME, page.render_reference()
+    else:
+        name, text = definition.FILE_NAME, definition.render_crd()
     if check:
         compare(check / name, text, remedy=f"headgate crd{' --reference' if reference else ''} --out {check}")
     elif out:
         write(out / name, text)
     else:
         typer.echo(text, nl=False)
-
-
-def _rendered(reference: bool) -> tuple[str, str]:
-    if reference:
-        from headgate.api.reference import FILE_NAME, render_reference
-
-        return FILE_NAME, render_reference()
-    from headgate.api.crd import FILE_NAME as CRD_FILE_NAME
-    from headgate.api.crd import render_crd
-
-    return CRD_FILE_NAME, render_crd()

@@ -1,16 +1,16 @@
 """`headgate doctor`: what is in the way of Headgate, in a cluster or on this machine, and what to do."""
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headgate.cli.cluster.options import AllNamespaces, Context, Kubeconfig, Namespace, Place
+from headgate.cli.cluster.options import AllNamespaces, Context, Kubeconfig, Namespace, Where
 
 if TYPE_CHECKING:
     from headgate.cli.checks import Finding
-    from headgate.cli.cluster.client import Cluster
 
 
 def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
@@ -55,31 +55,19 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
     if not local and (state_dir is not None or launcher is not None):
         raise UsageError("--state-dir and --launcher are of this machine; give --local with them")
     if local:
-        findings = _of_machine(launcher, state_dir)
-        raise typer.Exit(exit_code(_shown(findings, as_json=as_json)))
-    with Place(namespace, context, kubeconfig, "--local").connect() as cluster:
-        findings = _of_cluster(cluster, name, everywhere=all_namespaces)
-        raise typer.Exit(exit_code(_shown(findings, as_json=as_json)))
+        from headgate.adapters.local.state_dir import StateDir
+        from headgate.cli.checks.local_run import check_run
+        from headgate.cli.checks.machine import check_machine
 
-
-def _of_cluster(cluster: "Cluster", name: str | None, *, everywhere: bool) -> "Iterator[Finding]":
+        if state_dir is not None:
+            StateDir.of_run(state_dir)  # a wrong option is told at once, and not after a query of ten seconds
+        of_machine = chain(check_machine(launcher), () if state_dir is None else check_run(state_dir))
+        raise typer.Exit(exit_code(_shown(of_machine, as_json=as_json)))
     from headgate.cli.checks.cluster import of_cluster
 
-    yield from of_cluster(
-        cluster, lambda: [cluster.application(name)] if name else cluster.applications(everywhere=everywhere)
-    )
-
-
-def _of_machine(launcher: str | None, state_dir: Path | None) -> "Iterator[Finding]":
-    from headgate.adapters.local.state_dir import StateDir
-    from headgate.cli.checks.local_run import check_run
-    from headgate.cli.checks.machine import check_machine
-
-    if state_dir is not None:
-        StateDir.of_run(state_dir)  # a wrong option is told at once, and not after a query of ten seconds
-    yield from check_machine(launcher)
-    if state_dir is not None:
-        yield from check_run(state_dir)
+    with Where(namespace, context, kubeconfig, "--local").connect() as cluster:
+        findings = of_cluster(cluster, lambda: cluster.chosen(name, everywhere=all_namespaces))
+        raise typer.Exit(exit_code(_shown(findings, as_json=as_json)))
 
 
 def _shown(findings: "Iterator[Finding]", *, as_json: bool) -> "list[Finding]":

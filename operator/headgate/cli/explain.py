@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headgate.cli.cluster.options import Context, Kubeconfig, Namespace, Place
+from headgate.cli.cluster.options import Context, Kubeconfig, Namespace, Where
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,11 +58,11 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
         raise UsageError("--metrics goes with a FILE or alone, not with --diff")
     if as_json and diff is None:
         raise UsageError("--json writes changes; give --diff OLD NEW with it")
-    place = Place(namespace, context, kubeconfig)
+    where = Where(namespace, context, kubeconfig)
     if diff is not None:
         from headgate.cli.differences import differences, print_differences
 
-        old, new = (applications_of(each, place) for each in diff)
+        old, new = (applications_of(each, where) for each in diff)
         print_differences(list(differences(old, new)), as_json=as_json)
     else:
         from headgate.cli.holding import of_driver, of_resource, told_by
@@ -73,7 +73,7 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
         if resource is None:
             blocks.append(_holding(of_driver(told or ())) or "the job says nothing of itself")
         else:
-            for application in applications_of(resource, place):
+            for application in applications_of(resource, where):
                 blocks += [text(application), _holding(of_resource(application, told))]
         typer.echo(printable("\n\n".join(filter(None, blocks)), lines=True))
 
@@ -99,7 +99,7 @@ def _width() -> int:
     return max(60, min(shutil.get_terminal_size((100, 24)).columns, 120))
 
 
-def applications_of(resource: str, place: Place) -> "list[SparkApplication]":
+def applications_of(resource: str, where: Where) -> "list[SparkApplication]":
     """Return the applications of a file, of standard input or, for `app/NAME`, the one of a cluster.
 
     A file that is refused is reported, and ends the command with exit code 1.
@@ -110,7 +110,7 @@ def applications_of(resource: str, place: Place) -> "list[SparkApplication]":
 
     kind, _, name = resource.partition("/")
     if kind == "app" and name and not Path(resource).exists():
-        return [_in_cluster(name, place)]
+        return [_in_cluster(name, where)]
     loaded = read(resource)
     if loaded.is_refused:
         report(loaded)
@@ -119,12 +119,12 @@ def applications_of(resource: str, place: Place) -> "list[SparkApplication]":
     return [found.application for found in loaded.resources if found.application]
 
 
-def _in_cluster(name: str, place: Place) -> "SparkApplication":
+def _in_cluster(name: str, where: Where) -> "SparkApplication":
     from headgate.api.finding import Severity
     from headgate.api.validation import validate
     from headgate.errors import InvalidInputError
 
-    with place.connect() as cluster:
+    with where.connect() as cluster:
         manifest = cluster.application(name)
     application, findings = validate({member: manifest[member] for member in manifest if member != "status"})
     if application is None:

@@ -18,7 +18,7 @@ from headgate.errors import TransientError, UsageError
 from headgate.reconcile.document import next_document
 from headgate_contract.metrics import QUERY_ACTIVE, SETTING_INFO
 from headgate_contract.settings.layers import Job, held
-from headgate_contract.settings.said import Given, in_properties
+from headgate_contract.settings.said import in_properties
 from headgate_contract.settings.table import OF, Scope
 
 SECONDS = 10.0
@@ -45,19 +45,15 @@ def told_by(url: str, seconds: float = SECONDS) -> list[Told]:
         with urllib.request.urlopen(url, timeout=seconds) as page:  # noqa: S310 -- see above
             families = list(text_string_to_metric_families(_lines_of_settings(page, seconds)))
     except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)  # `urllib` wraps what the system says in words of its own
+        said = (isinstance(reason, OSError) and reason.strerror) or str(reason)
         raise TransientError(
-            f"--metrics {url}: no metrics are read there ({_reason(error)}); see that the driver runs"
+            f"--metrics {url}: no metrics are read there ({said}); see that the driver runs"
         ) from None
     samples = (
         sample.labels for family in families for sample in family.samples if sample.name == SETTING_INFO.name
     )
     return [Told(*(labels[member] for member in Told._fields)) for labels in samples]
-
-
-def _reason(error: Exception) -> str:
-    """Return why there is no page; `urllib` wraps what the system says in words of its own."""
-    reason = getattr(error, "reason", error)
-    return (isinstance(reason, OSError) and reason.strerror) or str(reason)
 
 
 def _lines_of_settings(page: HTTPResponse, seconds: float) -> str:
@@ -84,26 +80,23 @@ def _lines_of_settings(page: HTTPResponse, seconds: float) -> str:
     return "".join(line for line in lines if line.startswith(SETTING_INFO.name))
 
 
-def said_by_resource(application: SparkApplication) -> Iterator[str]:
-    """Yield a line for each query and source of which a resource, by itself or by a property, says something."""
-    for query, names, origins in _by_query(application):
-        if of_query := _of("", origins):
-            yield _line(f"query {query}", None, of_query, asked=False)
-        for name in sorted(names):
-            if of_source := _of(name, origins):
-                yield _line(f"source {name} of query {query}", None, of_source, asked=False)
+def of_resource(
+    application: SparkApplication, told: Iterable[Told] | None = None, *, is_brief: bool = False
+) -> Iterator[str]:
+    """Yield a line for each query and source of a resource; `told` is what its driver tells, if that was asked.
 
-
-def of_resource(application: SparkApplication, told: Iterable[Told] | None) -> Iterator[str]:
-    """Yield a line for each query and source of a resource; `told` is what its driver tells, if that was asked."""
+    Brief, it is of those alone of which the resource, by itself or by a property, says something, and of no default.
+    """
     for query, names, origins in _by_query(application):
         for each_told in told or ():
             if each_told.query == query:
                 origins[each_told.source, each_told.setting] = each_told.origin
-        yield _line(f"query {query}", Scope.QUERY, _of("", origins), asked=told is not None)
-        for name in sorted(names | {source for source, _ in origins if source}):
-            title = f"source {name} of query {query}"
-            yield _line(title, Scope.SOURCE, _of(name, origins), asked=told is not None)
+        for name in ("", *sorted(names | {source for source, _ in origins if source})):
+            title = f"source {name} of query {query}" if name else f"query {query}"
+            said = {setting: word for (at, setting), word in origins.items() if at == name}
+            if said or not is_brief:
+                scope = None if is_brief else Scope.SOURCE if name else Scope.QUERY
+                yield _line(title, scope, said, asked=told is not None)
 
 
 def _by_query(application: SparkApplication) -> Iterator[tuple[str, set[str], dict[tuple[str, str], str]]]:
@@ -116,7 +109,8 @@ def _by_query(application: SparkApplication) -> Iterator[tuple[str, set[str], di
         origins: dict[tuple[str, str], str] = {}
         for (source, setting), origin in held(documents[query.name], job).items():
             given = job.sources.get(source, {}) if source else job.query
-            origins[source, setting] = _word(origin.value, setting, given)
+            is_named = origin.value == "property" and setting in given
+            origins[source, setting] = given[setting].spelling if is_named else origin.value
         yield query.name, names, origins
 
 
@@ -128,14 +122,6 @@ def of_driver(told: Iterable[Told]) -> Iterator[str]:
     for (query, source), origins in sorted(found.items()):
         title = f"source {source} of query {query}" if source else f"query {query}"
         yield _line(title, None, origins, asked=True)
-
-
-def _of(source: str, origins: Mapping[tuple[str, str], str]) -> dict[str, str]:
-    return {setting: word for (at, setting), word in origins.items() if at == source}
-
-
-def _word(origin: str, setting: str, given: Given) -> str:
-    return given[setting].spelling if origin == "property" and setting in given else origin
 
 
 def _line(title: str, scope: Scope | None, origins: Mapping[str, str], *, asked: bool) -> str:

@@ -15,7 +15,12 @@ INTERRUPTED = 130
 def main() -> None:
     make_ready()
     try:
-        _run()
+        try:
+            from headgate.cli.app import run
+
+            run()
+        finally:
+            sys.stdout.flush()  # what the interpreter fails to write at its end, it tells in a way of its own
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except OSError as error:
@@ -24,15 +29,6 @@ def main() -> None:
         let_go(sys.stdout)
         _say(f"error: the output cannot be written: {error.strerror}\n")
         sys.exit(1)
-
-
-def _run() -> None:
-    try:
-        from headgate.cli.app import run
-
-        run()
-    finally:
-        sys.stdout.flush()  # what the interpreter fails to write at its end, it tells in a way of its own
 
 
 def _say(message: str) -> None:

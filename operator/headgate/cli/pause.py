@@ -4,7 +4,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from headgate.cli.cluster.options import Context, Kubeconfig, Name, Namespace, Place
+from headgate.cli.cluster.options import Context, Kubeconfig, Name, Namespace, Where
 
 Sources: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="QUERY/SOURCE...", help="Sources, as the resource lists them.")
@@ -28,7 +28,7 @@ def pause(
     from headgate.api.annotations import PAUSED, paused_text
     from headgate.cli.cluster.annotating import annotate, named_sources
 
-    with Place(namespace, context, kubeconfig).connect() as cluster:
+    with Where(namespace, context, kubeconfig).connect() as cluster:
         before = annotate(
             cluster,
             name,
@@ -59,7 +59,7 @@ def unpause(
     from headgate.cli.cluster.annotating import annotate, named_sources
     from headgate.errors import InvalidInputError
 
-    with Place(namespace, context, kubeconfig).connect() as cluster:
+    with Where(namespace, context, kubeconfig).connect() as cluster:
         before = annotate(
             cluster,
             name,

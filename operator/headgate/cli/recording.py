@@ -7,17 +7,21 @@ refused with its line and field. A member that is `null` or missing is unknown, 
 
 from __future__ import annotations
 
-import difflib
 import json
-import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Annotated, Any, Final, TypeAlias
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
+
+from headgate.api.finding import did_you_mean
 from headgate.decision.observation import Observation, SourceObservation
 from headgate.errors import UsageError
 
-T = TypeVar("T")
+Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)] | None
+Amount: TypeAlias = Annotated[float, Field(allow_inf_nan=False, ge=0)] | None
 
 _SHOWN = 40
 """Characters of a refused value that are quoted."""
@@ -36,20 +40,43 @@ class Line:
     has_attempt: bool
 
 
+class _Recorded(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", alias_generator=to_camel)
+
+
+class _Source(_Recorded):
+    """The members of a source, by the names of `SourceObservation`."""
+
+    watermark_lag_seconds: Number = Field(None, alias="watermarkLag")
+    pending_records: Amount = None
+    phase: bool | None = None
+    idle: bool | None = None
+    query_value: Number = Field(None, alias="query")
+    finished: bool | None = None
+    paused: bool | None = None
+    held_by_alignment: bool | None = None
+
+
+class _Observation(_Recorded):
+    t: Annotated[float, Field(allow_inf_nan=False)]
+    query: str
+    attempt: Annotated[int, Field(ge=0)] | None = None
+    sources: dict[str, _Source | None] | None = None
+    throughput: Amount = None
+    arrival_rate: Amount = None
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value stands: the file, the line, and the path inside the line's object."""
+    """Where a line stands."""
 
     file: str
     line: int
-    path: str = ""
 
-    def error(self, message: str) -> RecordingError:
-        field = f"{self.path}: " if self.path else ""
+    def error(self, message: str, *path: str | int) -> RecordingError:
+        """Return what is wrong with the line, or with the member at a path inside its object."""
+        field = f"{'.'.join(map(str, path))}: " if path else ""
         return RecordingError(f"{self.file}: line {self.line}: {field}{message}")
-
-    def member(self, name: str) -> Place:
-        return Place(self.file, self.line, f"{self.path}.{name}" if self.path else name)
 
 
 def read_line(raw: bytes, file: str, number: int) -> Line | None:
@@ -61,41 +88,28 @@ def read_line(raw: bytes, file: str, number: int) -> Line | None:
         raise place.error("is not UTF-8 text") from None
     if not text.strip():
         return None
-    line = _Object(_parsed(text.rstrip(), place), place)
-    line.refuse_others("t", "query", "attempt", "sources", "throughput", "arrivalRate")
-    attempt = line.whole("attempt")
+    try:
+        line = _Observation.model_validate(_parsed(text.rstrip(), place))
+    except ValidationError as error:
+        details = error.errors(include_url=False)[0]
+        raise place.error(_message(details), *details["loc"]) from None
+    sources = {name: SourceObservation(**dict(source or ())) for name, source in (line.sources or {}).items()}
+    attempt = 1 if line.attempt is None else line.attempt
     observation = Observation(
-        t=_required(line.number("t"), place.member("t")),
-        query=_required(line.text("query"), place.member("query")),
-        attempt=1 if attempt is None else attempt,
-        sources={name: _source(source) for name, source in line.objects("sources")},
-        throughput=line.number("throughput", at_least_zero=True),
-        arrival_rate=line.number("arrivalRate", at_least_zero=True),
+        t=line.t,
+        query=line.query,
+        attempt=attempt,
+        sources=sources,
+        throughput=line.throughput,
+        arrival_rate=line.arrival_rate,
     )
-    return Line(number, observation, has_attempt=attempt is not None)
+    return Line(number, observation, has_attempt=line.attempt is not None)
 
 
 def unknown_name(name: str, known: Collection[str], what: str) -> str:
     """Say that there is no such thing, what there is, and which of these may have been meant."""
     names = f"{what} are {', '.join(known)}" if known else f"{what} are none"
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"{_shown(name)} is not known; {names}" + (f"; did you mean {close[0]}?" if close else "")
-
-
-def _source(source: _Object) -> SourceObservation:
-    source.refuse_others(
-        "watermarkLag", "pendingRecords", "phase", "idle", "query", "finished", "paused", "heldByAlignment"
-    )
-    return SourceObservation(
-        watermark_lag_seconds=source.number("watermarkLag"),
-        pending_records=source.number("pendingRecords", at_least_zero=True),
-        phase=source.flag("phase"),
-        idle=source.flag("idle"),
-        query_value=source.number("query"),
-        finished=source.flag("finished"),
-        paused=source.flag("paused"),
-        held_by_alignment=source.flag("heldByAlignment"),
-    )
+    return f"{_shown(name)} is not known; {names}{did_you_mean(name, known)}"
 
 
 def _parsed(text: str, place: Place) -> Any:
@@ -117,71 +131,27 @@ def _parsed(text: str, place: Place) -> Any:
         raise place.error("holds a number of more digits than can be read") from None
 
 
-def _required(value: T | None, place: Place) -> T:
-    if value is None:
-        raise place.error("is missing")
-    return value
+_WORDS: Final[Mapping[str, str]] = {
+    "bool_type": "true or false",
+    "finite_number": "a finite number",
+    "float_type": "a number",
+    "greater_than_equal": "at least 0",
+    "int_type": "a whole number",
+    "string_type": "a string",
+}
 
 
-class _Object:
-    """A JSON object whose members are asked for by name and type."""
-
-    def __init__(self, value: Any, place: Place) -> None:
-        if not isinstance(value, dict):
-            raise place.error(f"must be an object, not {_shown(value)}")
-        self._members: Mapping[str, Any] = value
-        self._place = place
-
-    def refuse_others(self, *known: str) -> None:
-        for name in self._members:
-            if name not in known:
-                raise self._place.member(name).error(unknown_name(name, known, "fields"))
-
-    def number(self, name: str, *, at_least_zero: bool = False) -> float | None:
-        value = self._members.get(name)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._error(name, "must be a number")
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if not math.isfinite(number):
-            raise self._error(name, "must be a finite number")
-        if at_least_zero and number < 0:
-            raise self._error(name, "must be at least 0")
-        return number
-
-    def whole(self, name: str) -> int | None:
-        value = self._members.get(name)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise self._error(name, "must be a whole number")
-        if value < 0:
-            raise self._error(name, "must be at least 0")
-        return value
-
-    def flag(self, name: str) -> bool | None:
-        value = self._members.get(name)
-        if value is None or isinstance(value, bool):
-            return value
-        raise self._error(name, "must be true or false")
-
-    def text(self, name: str) -> str | None:
-        value = self._members.get(name)
-        if value is None or isinstance(value, str):
-            return value
-        raise self._error(name, "must be a string")
-
-    def objects(self, name: str) -> Iterator[tuple[str, _Object]]:
-        value, place = self._members.get(name), self._place.member(name)
-        for key, item in _Object({} if value is None else value, place)._members.items():
-            yield key, _Object({} if item is None else item, place.member(key))
-
-    def _error(self, name: str, message: str) -> RecordingError:
-        return self._place.member(name).error(f"{message}, not {_shown(self._members[name])}")
+def _message(details: ErrorDetails) -> str:
+    kind, location, value = details["type"], details["loc"], details["input"]
+    if kind == "extra_forbidden":
+        model = _Observation if len(location) == 1 else _Source
+        fields = [field.alias or name for name, field in model.model_fields.items()]
+        return unknown_name(str(location[-1]), fields, "fields")
+    if kind == "missing" or value is None:
+        return "is missing"
+    if kind == "float_type" and type(value) is int:  # larger than any float
+        kind = "finite_number"
+    return f"must be {_WORDS.get(kind, 'an object')}, not {_shown(value)}"
 
 
 def _shown(value: Any) -> str:

@@ -61,7 +61,7 @@ def verdicts(
             continue
         place, query = Place(file, number), line.observation.query
         if query not in replays:
-            raise place.member("query").error(unknown_name(query, replays, "the queries of the resource"))
+            raise place.error(unknown_name(query, replays, "the queries of the resource"), "query")
         yield _document(*replays[query].decide(line, place))
     if not any(each.last for each in replays.values()):
         raise UsageError(f"{file}: there is no observation in it; record one JSON object a line")
@@ -89,10 +89,10 @@ class _Replay:
         for name in seen.sources:
             if name not in known:
                 message = unknown_name(name, known, f"the sources of query {seen.query}")
-                raise place.member("sources").member(name).error(message)
+                raise place.error(message, "sources", name)
         if self.last is not None and seen.t < self.last.observation.t:
             before = f"{self.last.observation.t:g} on line {self.last.number}"
-            raise place.member("t").error(f"{seen.t:g} is before {before}; sort the lines of a query by t")
+            raise place.error(f"{seen.t:g} is before {before}; sort the lines of a query by t", "t")
 
     def _policy(self, seen: Observation) -> QueryPolicy:
         """Leave out sources that cannot vote by a metric and that the line does not mention.

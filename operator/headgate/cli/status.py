@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headgate.cli.cluster.options import AllNamespaces, Context, Kubeconfig, Namespace, Place
+from headgate.cli.cluster.options import AllNamespaces, Context, Kubeconfig, Namespace, Where
 
 if TYPE_CHECKING:
+    from headgate.adapters.kubernetes.client import Manifest
     from headgate.cli.cluster.application import ClusterApplication
     from headgate.cli.cluster.client import Cluster
 
@@ -31,7 +32,7 @@ def status(  # noqa: PLR0913, PLR0917  each is an option of the command
 
     Exit code 0: shown. 1: there is no such application, or the cluster did not answer. 2: a bad option or kubeconfig.
     """
-    with Place(namespace, context, kubeconfig).connect() as cluster:
+    with Where(namespace, context, kubeconfig).connect() as cluster:
         if name is None:
             _show_all(cluster, everywhere=all_namespaces, as_json=as_json)
         else:
@@ -50,19 +51,18 @@ def _show(cluster: "Cluster", name: str, *, as_json: bool) -> None:
     if as_json:
         print_json(application.manifest)
         return
-    holding = _holding(application)
+    events: list[Manifest] | str
     try:
         events = cluster.events(application.manifest)
     except HeadgateError as error:
-        print_lines(describe(application, f"not shown: {error}", time.time(), holding))
-    else:
-        print_lines(describe(application, events, time.time(), holding))
+        events = f"not shown: {error}"
+    print_lines(describe(application, events, time.time(), _holding(application)))
 
 
 def _holding(application: "ClusterApplication") -> list[str]:
     """Return whose word holds as far as the resource tells, and who knows the rest; none for one that is refused."""
     from headgate.api.validation import validate
-    from headgate.cli.holding import said_by_resource
+    from headgate.cli.holding import of_resource
 
     manifest = application.manifest
     resource, _ = validate({member: manifest[member] for member in manifest if member != "status"})
@@ -72,7 +72,7 @@ def _holding(application: "ClusterApplication") -> list[str]:
         "any other: an option of the job, which holds against a property, or the default; "
         f"headgate explain app/{application.name} --metrics URL asks the driver"
     )
-    return [*said_by_resource(resource), rest]
+    return [*of_resource(resource, is_brief=True), rest]
 
 
 def _show_all(cluster: "Cluster", *, everywhere: bool, as_json: bool) -> None:
@@ -92,8 +92,7 @@ def _show_all(cluster: "Cluster", *, everywhere: bool, as_json: bool) -> None:
 
 def worst_of(cluster: "Cluster", *, everywhere: bool) -> "list[ClusterApplication]":
     """Return the applications of the namespace or of all, in the order in which they deserve a look."""
-    from headgate.cli.cluster.application import ClusterApplication
-    from headgate.cli.cluster.urgency import worst_first
+    from headgate.cli.cluster.application import ClusterApplication, worst_first
 
     return worst_first(map(ClusterApplication, cluster.applications(everywhere=everywhere)))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headgate.cli.cluster.options import AllNamespaces, Context, Kubeconfig, Namespace, Place
+from headgate.cli.cluster.options import AllNamespaces, Context, Kubeconfig, Namespace, Where
 
 if TYPE_CHECKING:
     from headgate.cli.bundle import Bundle
@@ -52,8 +52,8 @@ def support_bundle(  # noqa: PLR0913, PLR0917  each is an option of the command
     written_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
     bundle.documents["bundle.json"] = {"headgate": __version__, "writtenAt": written_at}
     if state_dir is None:
-        place = Place(namespace, context, kubeconfig, "--state-dir")
-        _of_cluster(place, name, bundle, everywhere=all_namespaces)
+        where = Where(namespace, context, kubeconfig, "--state-dir")
+        _of_cluster(where, name, bundle, everywhere=all_namespaces)
     else:
         from headgate.cli.bundle.local import gather
 
@@ -64,12 +64,12 @@ def support_bundle(  # noqa: PLR0913, PLR0917  each is an option of the command
         typer.echo(f"not all could be read, see {UNREAD} in it", err=True)
 
 
-def _of_cluster(place: Place, name: str | None, bundle: "Bundle", *, everywhere: bool) -> None:
+def _of_cluster(where: Where, name: str | None, bundle: "Bundle", *, everywhere: bool) -> None:
     from headgate.cli.bundle.cluster import gather
     from headgate.cli.checks.cluster import of_cluster
 
-    with place.connect() as cluster:
-        applications = [cluster.application(name)] if name else cluster.applications(everywhere=everywhere)
+    with where.connect() as cluster:
+        applications = cluster.chosen(name, everywhere=everywhere)
         found: list[dict[str, str]] = []
         bundle.documents["doctor.json"] = found
         gather(cluster, applications, bundle)

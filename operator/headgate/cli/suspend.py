@@ -4,7 +4,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from headgate.cli.cluster.options import Context, Kubeconfig, Name, Namespace, Place
+from headgate.cli.cluster.options import Context, Kubeconfig, Name, Namespace, Where
 
 Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Return only when it has happened.")]
 Timeout: TypeAlias = Annotated[
@@ -27,7 +27,7 @@ def suspend(  # noqa: PLR0913, PLR0917  each is an option of the command
     Exit code 0: done. 1: there is no such application, the cluster did not do it, or it took longer than --timeout.
     2: a bad option or kubeconfig.
     """
-    _bring_about(Place(namespace, context, kubeconfig), name, suspended=True, wait=wait, timeout=timeout)
+    _bring_about(Where(namespace, context, kubeconfig), name, suspended=True, wait=wait, timeout=timeout)
 
 
 def resume(  # noqa: PLR0913, PLR0917  each is an option of the command
@@ -45,10 +45,10 @@ def resume(  # noqa: PLR0913, PLR0917  each is an option of the command
     Exit code 0: done. 1: there is no such application, the cluster did not do it, it failed, or it took longer than
     --timeout. 2: a bad option or kubeconfig.
     """
-    _bring_about(Place(namespace, context, kubeconfig), name, suspended=False, wait=wait, timeout=timeout)
+    _bring_about(Where(namespace, context, kubeconfig), name, suspended=False, wait=wait, timeout=timeout)
 
 
-def _bring_about(place: Place, name: str, *, suspended: bool, wait: bool, timeout: str) -> None:
+def _bring_about(where: Where, name: str, *, suspended: bool, wait: bool, timeout: str) -> None:
     """Write what is wanted, and wait for it if that was asked; the options are checked first."""
     from headgate.api.duration import parse_duration
     from headgate.cli.cluster.application import ClusterApplication
@@ -60,7 +60,7 @@ def _bring_about(place: Place, name: str, *, suspended: bool, wait: bool, timeou
         seconds = parse_duration(timeout).total_seconds()
     except ValueError as error:
         raise UsageError(f"--timeout: {error}") from None
-    with place.connect() as cluster:
+    with where.connect() as cluster:
         application = ClusterApplication(cluster.application(name))
         if application.is_suspended == suspended:
             typer.echo(f"{name} is {'suspended' if suspended else 'not suspended'} already")

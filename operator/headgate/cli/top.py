@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headgate.cli.cluster.options import AllNamespaces, Context, Kubeconfig, Namespace, Place
+from headgate.cli.cluster.options import AllNamespaces, Context, Kubeconfig, Namespace, Where
 from headgate.cli.status import nothing_in, worst_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def top(  # noqa: PLR0913, PLR0917  each is an option of the command
     """
     from headgate.cli.terminal import print_lines
 
-    with Place(namespace, context, kubeconfig).connect() as cluster:
+    with Where(namespace, context, kubeconfig).connect() as cluster:
         lines = _lines(cluster, everywhere=all_namespaces)
         if once or not sys.stdout.isatty():
             print_lines(lines)

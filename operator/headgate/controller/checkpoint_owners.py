@@ -29,11 +29,11 @@ Age = tuple[str, str]
 """When an application was created, and its uid: one of two is always older."""
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """A checkpoint location, as applications of one namespace know it."""
 
     namespace: str
-    location: str
+    path: str
 
 
 class Writer(NamedTuple):
@@ -47,26 +47,26 @@ class CheckpointOwners:
     """The locations that applications and living drivers name."""
 
     def __init__(self) -> None:
-        self._declared: dict[Place, dict[Key, Age]] = defaultdict(dict)
-        self._places_of: dict[Key, tuple[Place, ...]] = {}
-        self._written: dict[Place, dict[str, Writer]] = defaultdict(dict)
+        self._declared: dict[Location, dict[Key, Age]] = defaultdict(dict)
+        self._locations_of: dict[Key, tuple[Location, ...]] = {}
+        self._written: dict[Location, dict[str, Writer]] = defaultdict(dict)
         """By uid of the pod."""
-        self._written_by: dict[str, tuple[Place, ...]] = {}
+        self._written_by: dict[str, tuple[Location, ...]] = {}
 
     def declare(self, application: Manifest) -> None:
         key = key_of(application)
         self.withdraw(key)
-        if places := tuple(Place(key.namespace, location) for location in _declared_locations(application)):
+        if locations := tuple(Location(key.namespace, path) for path in _declared_locations(application)):
             metadata = application["metadata"]
-            self._places_of[key] = places
-            for place in places:
-                self._declared[place][key] = (metadata["creationTimestamp"], metadata["uid"])
+            self._locations_of[key] = locations
+            for location in locations:
+                self._declared[location][key] = (metadata["creationTimestamp"], metadata["uid"])
 
     def withdraw(self, key: Key) -> None:
         """Take in that an application names no location any more."""
-        for place in self._places_of.pop(key, ()):
-            del self._declared[place][key]
-            _drop_if_empty(self._declared, place)
+        for location in self._locations_of.pop(key, ()):
+            del self._declared[location][key]
+            _drop_if_empty(self._declared, location)
 
     def observe(self, pod: Manifest) -> None:
         if is_ended(pod):
@@ -94,22 +94,22 @@ class CheckpointOwners:
         if application is None:
             return
         named = (metadata.get("annotations") or {}).get(LOCATIONS, "").splitlines()
-        places = tuple(Place(metadata["namespace"], location) for location in named)
-        self._written_by[mark] = places
-        for place in places:
-            self._written[place][mark] = Writer(application, metadata["name"])
+        locations = tuple(Location(metadata["namespace"], path) for path in named)
+        self._written_by[mark] = locations
+        for location in locations:
+            self._written[location][mark] = Writer(application, metadata["name"])
 
     def _strike(self, mark: str) -> None:
-        for place in self._written_by.pop(mark, ()):
-            self._written[place].pop(mark, None)
-            _drop_if_empty(self._written, place)
+        for location in self._written_by.pop(mark, ()):
+            self._written[location].pop(mark, None)
+            _drop_if_empty(self._written, location)
 
     def against(self, key: Key, now: float) -> Obstacle | None:
         """Return why `key` must not start a driver: somebody else has one of its checkpoint locations."""
-        for place in self._places_of.get(key, ()):
-            if (holder := self._holder(key, place)) is not None:
+        for location in self._locations_of.get(key, ()):
+            if (holder := self._holder(key, location)) is not None:
                 message = (
-                    f"checkpoint location {place.location}: {holder}, or name another location in sparkConf; leave "
+                    f"checkpoint location {location.path}: {holder}, or name another location in sparkConf; leave "
                     "it out there if the job names its own"
                 )
                 return Obstacle(
@@ -117,11 +117,11 @@ class CheckpointOwners:
                 )
         return None
 
-    def _holder(self, key: Key, place: Place) -> str | None:
+    def _holder(self, key: Key, location: Location) -> str | None:
         """Return who has the location instead of `key`, and what to do about it."""
-        declared = self._declared[place]
+        declared = self._declared[location]
         older = sorted((age, other) for other, age in declared.items() if age < declared[key])
-        writers = [one for one in self._written.get(place, {}).values() if one.application != key]
+        writers = [one for one in self._written.get(location, {}).values() if one.application != key]
         if writers:
             application, pod = writers[0]
             return f"driver {pod} of application {application} writes there; suspend or delete that one"
@@ -156,6 +156,6 @@ def _controller(pod: Manifest) -> Key | None:
     return None
 
 
-def _drop_if_empty(index: dict[Place, Any], place: Place) -> None:
-    if not index[place]:
-        del index[place]
+def _drop_if_empty(index: dict[Location, Any], location: Location) -> None:
+    if not index[location]:
+        del index[location]

@@ -22,7 +22,7 @@ from headgate.adapters.kubernetes.cache import Cache, application_of, version_of
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Manifest
 from headgate.adapters.kubernetes.events import EventRecorder, Recorder
 from headgate.adapters.kubernetes.executor_pods import ExecutorLooks
-from headgate.adapters.kubernetes.history import History, Known
+from headgate.adapters.kubernetes.history import Known, StoreHistory
 from headgate.adapters.kubernetes.names import drivers_of
 from headgate.adapters.kubernetes.writer import Writer
 from headgate.adapters.kubernetes.writes import ReleaseApplication
@@ -67,10 +67,11 @@ class Controller:
         self._jitter = jitter
         self._tell = decided
         self._tell_refused = refused
-        self._cache = Cache()
+        self.cache = Cache()
+        """What is known of the cluster, for whoever compares it with what is there."""
         self._owners = CheckpointOwners()
         self._records: dict[Key, Record] = {}
-        self.history = History()
+        self.history = StoreHistory()
         """Compares what is read with what was known before."""
         self._around = Surroundings(
             cluster=cluster,
@@ -83,41 +84,36 @@ class Controller:
             decided=self._decided,
         )
 
-    @property
-    def cache(self) -> Cache:
-        """What is known of the cluster, for whoever compares it with what is there."""
-        return self._cache
-
     def application_seen(self, manifest: Manifest) -> Key | None:
         """Take in an application as it is; returns whose turn it is, or `None` where all of it was known."""
-        key = self._cache.put_application(manifest)
+        key = self.cache.put_application(manifest)
         if key is not None:
             self._owners.declare(manifest)
         return key
 
     def application_gone(self, manifest: Manifest) -> Key:
-        key = self._cache.drop_application(manifest)
-        if self._cache.application(key) is None:
+        key = self.cache.drop_application(manifest)
+        if self.cache.application(key) is None:
             self._owners.withdraw(key)
         return key
 
     def pod_seen(self, manifest: Manifest) -> Key | None:
         """Take in a pod as it is; returns whose turn it is, or `None`: all was known, or it is no driver."""
-        key = self._cache.put_pod(manifest)
+        key = self.cache.put_pod(manifest)
         if key is not None:
             self._owners.observe(manifest)
         return key
 
     def pod_gone(self, manifest: Manifest) -> Key | None:
         self._owners.forget(manifest)
-        return self._cache.drop_pod(manifest)
+        return self.cache.drop_pod(manifest)
 
     def keys(self) -> Collection[Key]:
-        return tuple(self._cache.keys())
+        return tuple(self.cache.keys())
 
     def prepare(self, key: Key) -> None:
         """Have the metrics of an application read before its first reconcile."""
-        if (manifest := self._cache.application(key)) is not None:
+        if (manifest := self.cache.application(key)) is not None:
             self._declared(key, manifest, self._record(key, manifest))
 
     async def reconcile(self, key: Key) -> float | None:
@@ -126,7 +122,7 @@ class Controller:
         Returns the Unix time at which to look again at the latest, `None` where there is nothing to look at.
         Raises `TransientError` where the reconcile has to be made again, after a pause.
         """
-        manifest = self._cache.application(key)
+        manifest = self.cache.application(key)
         if manifest is None:
             self._measurements.forget(key)
             self._records.pop(key, None)
@@ -148,7 +144,7 @@ class Controller:
         now, declared = self._clock(), self._declared(key, manifest, record)
         sight = Sight(
             application=manifest,
-            pods=self._cache.pods(key),
+            pods=self.cache.pods(key),
             metrics=self._measurements.metrics(key),
             unchanged_until=self._measurements.unchanged_until(key),
             obstacle=self._owners.against(key, now),
@@ -171,7 +167,7 @@ class Controller:
         Whatever the reconcile would have done first, its status above all, is left out. What is left of a driver goes
         with the application, as everything that it owns.
         """
-        manifest = self._cache.application(key)
+        manifest = self.cache.application(key)
         if manifest is None or not is_overdue(manifest, self._clock()):
             return
         log.error("its reconciles fail, and it should be deleted by now: it is let go", application=str(key))
@@ -211,7 +207,7 @@ class Controller:
         gone. So nothing is taken in before both are read, and the pods are read last: one that the status speaks
         of was there before that was written.
         """
-        before = {pod["metadata"]["uid"]: pod for pod in self._cache.pods(key)}
+        before = {pod["metadata"]["uid"]: pod for pod in self.cache.pods(key)}
         known = Known({one["metadata"]["uid"]: version_of(one) for one in (manifest, *before.values())})
         found: Manifest | None = None
         with suppress(ApiNotFound):
@@ -238,10 +234,10 @@ class Controller:
             self.application_seen(manifest)
             return
         key, name = application_of(manifest), manifest["metadata"]["name"]
-        before = None if key is None else self._cache.pod(key, name)
+        before = None if key is None else self.cache.pod(key, name)
         if self.pod_seen(manifest) is None or before is None or key is None:
             return
-        known = self._cache.pod(key, name)
+        known = self.cache.pod(key, name)
         if known is not None and (record := self._records.get(key)) is not None:
             record.is_surprised |= _reported(known) != _reported(before)
 

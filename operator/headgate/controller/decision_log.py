@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from headgate.decision.driver import State, Step, StepReason
+from headgate.decision.driver import State, StepReason
 from headgate.decision.verdict import Verdict
 from headgate.decision.voters import Reason
 from headgate.key import Key
 from headgate.metrics import OperatorMetrics
 from headgate.reconcile.events import BACKLOG_ENTERED, BACKLOG_LEFT
 from headgate.reconcile.loop import Outcome
-from headgate.reconcile.ports import Event
 from headgate_contract.generations import is_later
 
 REFUSED = "Refused"
@@ -45,12 +44,6 @@ class _Before:
     """By query: the reason of its backlog, or `NOT_IN_BACKLOG`."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Published:
-    generation: int
-    at: float
-
-
 @dataclass(slots=True)
 class DecisionLog:
     """Told of the outcome of each reconcile, and of applications that are gone."""
@@ -60,8 +53,8 @@ class DecisionLog:
     _states: Counter[State] = field(default_factory=Counter)
     """Of all of them; each scrape of the operator asks."""
     _refused: set[Key] = field(default_factory=set)
-    _published: dict[Key, _Published] = field(default_factory=dict)
-    """Documents that a running driver was given and does not report yet."""
+    _published: dict[Key, tuple[int, float]] = field(default_factory=dict)
+    """Generations of documents that a running driver was given and does not report yet, and when (Unix time)."""
 
     def __post_init__(self) -> None:
         for kind, reasons in (("verdict", (NOT_IN_BACKLOG, *Reason)), ("driver", StepReason)):
@@ -78,10 +71,12 @@ class DecisionLog:
                 if reason != before.verdicts.get(query, NOT_IN_BACKLOG):
                     self._verdict(key, query, outcome.plan.verdicts[query])
             if (step.state, str(step.reason)) != (before.state, before.reason):
-                self._step(key, step)
+                self.metrics.decisions.labels("driver", str(step.reason)).inc()
+                log.info(step.message, application=str(key), state=str(step.state), reason=str(step.reason))
         for event in outcome.events:
             if before is None or event.reason not in _SAID_BY_DECISIONS:
-                _tell(key, event)
+                line = log.warning if event.is_warning else log.info
+                line(event.message, application=str(key), reason=event.reason)
         self._before[key] = _Before(step.state, str(step.reason), verdicts)
         self._states[step.state] += 1
         if before is not None:
@@ -108,7 +103,7 @@ class DecisionLog:
 
     def longest_pending(self, now: float) -> float:
         """Return for how long a running driver has not reported its document (`now` is Unix time); any thread."""
-        return max((now - published.at for published in list(self._published.values())), default=0.0)
+        return max((now - at for _, at in list(self._published.values())), default=0.0)
 
     def _verdict(self, key: Key, query: str, verdict: Verdict) -> None:
         reason = _reason(verdict)
@@ -122,10 +117,6 @@ class DecisionLog:
             eta_seconds=verdict.eta_seconds,
         )
 
-    def _step(self, key: Key, step: Step) -> None:
-        self.metrics.decisions.labels("driver", str(step.reason)).inc()
-        log.info(step.message, application=str(key), state=str(step.state), reason=str(step.reason))
-
     def _follow_document(self, key: Key, outcome: Outcome) -> None:
         """Measure how long a running driver takes to report the document that it was given."""
         seen, document = outcome.seen, outcome.plan.document
@@ -133,22 +124,16 @@ class DecisionLog:
             self._published.pop(key, None)  # one that starts reads it when it has started
             return
         reported = None if seen.metrics is None else seen.metrics.control_generation
-        waited_for = self._published.get(key)
-        if waited_for is not None and reported is not None and not is_later(waited_for.generation, reported):
-            self.metrics.acknowledged.observe(
-                max(0.0, (seen.metrics.at if seen.metrics else seen.now) - waited_for.at)
-            )
+        awaited, since = self._published.get(key, (None, seen.now))
+        if awaited is not None and reported is not None and not is_later(awaited, reported):
+            heard_at = seen.metrics.at if seen.metrics else seen.now
+            self.metrics.acknowledged.observe(max(0.0, heard_at - since))
             del self._published[key]
-            waited_for = None
+            awaited = None
         is_new = seen.published is None or seen.published.generation != document.generation
-        if is_new and (waited_for is None or waited_for.generation != document.generation):
-            self._published[key] = _Published(document.generation, seen.now)
+        if is_new and awaited != document.generation:
+            self._published[key] = document.generation, seen.now
 
 
 def _reason(verdict: Verdict) -> str:
     return str(verdict.reason) if verdict.backlog else NOT_IN_BACKLOG
-
-
-def _tell(key: Key, event: Event) -> None:
-    line = log.warning if event.is_warning else log.info
-    line(event.message, application=str(key), reason=event.reason)

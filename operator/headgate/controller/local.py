@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
-from headgate.adapters.local.resource_file import Back, Missing, Refused, ResourceFile
+from headgate.adapters.local.resource_file import RESOURCE_FOUND, ResourceFile
 from headgate.api.application import SparkApplication
 from headgate.api.changes import changes, summary
 from headgate.api.update_modes import UpdateMode
@@ -25,7 +25,7 @@ from headgate.errors import HeadgateError, TransientError
 from headgate.reconcile.edits import RESOURCE_CHANGED
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import LoopMemory
-from headgate.reconcile.ports import Event, Ports
+from headgate.reconcile.ports import Event, Ports, Problem
 
 EXIT_KILLED = 137
 """The driver had to be killed: its last batch repeats. A shell returns it for a process that got SIGKILL."""
@@ -38,10 +38,6 @@ ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 
 STOPPING, STOPPED = "Stopping", "Stopped"
 """A person asked for a stop; a resource that is suspended says `Suspended` instead."""
-RESOURCE_REFUSED = "ResourceRefused"
-"""An edit of the resource file is invalid; the one before stays in force."""
-RESOURCE_MISSING, RESOURCE_FOUND = "ResourceMissing", "ResourceFound"
-"""The resource file cannot be read for a while, and can be again; what was read last is in force meanwhile."""
 STATE_FOLDER = "StateFolder"
 """A file of the state folder is damaged, or cannot be written."""
 
@@ -149,14 +145,9 @@ class LocalRun:
         """Take in an edit of the resource file; yield what there is to say about it."""
         now, before = time.time(), self._file.application
         match self._file.changed():
-            case Refused(message=message):
-                text = f"the file was edited, and the resource before stays in force: {message}"
-                yield Event(at=now, reason=RESOURCE_REFUSED, message=text, is_warning=True)
-            case Missing(message=message):
-                text = f"{message}; the resource as it was read last stays in force until the file is back"
-                yield Event(at=now, reason=RESOURCE_MISSING, message=text, is_warning=True)
-            case Back(message=message):
-                yield Event(at=now, reason=RESOURCE_FOUND, message=message)
+            case Problem(reason, message):
+                is_warning = reason != RESOURCE_FOUND
+                yield Event(at=now, reason=reason, message=message, is_warning=is_warning)
             case SparkApplication() as after:
                 yield Event(at=now, reason=RESOURCE_CHANGED, message=_what_follows(before, after))
             case None:

@@ -65,7 +65,6 @@ class Backoff:
     longest: float = 30.0
 
     def delay(self, failures: int, jitter: float) -> float:
-        """Return the pause after this many failures, at least one."""
         return wait_seconds(self.first, self.longest, failures, jitter)
 
 

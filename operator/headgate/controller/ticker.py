@@ -20,7 +20,7 @@ import structlog
 from headgate.adapters.metrics.poller import Poller
 from headgate.key import Key
 from headgate.metrics import OperatorMetrics
-from headgate.threads import DaemonThreads
+from headgate.threads import FairThreads
 
 log = structlog.get_logger("headgate.ticker")
 
@@ -39,7 +39,6 @@ class _Place:
 
     source: str
     poller: Poller
-    thread: DaemonThreads
     looked_at: float
     """When a look has ended well; before that, when there could be one."""
     task: asyncio.Task[None] | None = None
@@ -62,15 +61,14 @@ class Ticker:
     metrics: OperatorMetrics
     clock: Callable[[], float] = time.monotonic
     _places: list[_Place] = field(init=False)
+    _threads: FairThreads = field(init=False)
     _looks: list[_Look] = field(default_factory=list)
     """Looks that are not applied yet."""
     _ticks: bool = False
 
     def __post_init__(self) -> None:
-        self._places = [
-            _Place(source, poller, DaemonThreads(1, f"look-{source.lower()}"), self.clock())
-            for source, poller in self.pollers.items()
-        ]
+        self._threads = FairThreads(len(self.pollers), "look", share=1)
+        self._places = [_Place(source, poller, self.clock()) for source, poller in self.pollers.items()]
 
     async def first(self, enough: Callable[[Collection[Key]], bool], seconds: float) -> bool:
         """Look again and again, without queueing anybody, until all that was found so far is enough, or nothing more.
@@ -97,18 +95,15 @@ class Ticker:
         due = loop.time()
         self._ticks = True
         while True:
-            self._tick()
+            self.beat()
+            busy = [place.is_busy for place in self._places]
+            for place, is_busy in zip(self._places, busy, strict=True):
+                if not is_busy:
+                    place.task = asyncio.create_task(self._queue(place), name=f"look at {place.source}")
+            if any(busy):
+                self.metrics.skipped_ticks.inc()
             due = max(due + self.seconds, loop.time())
             await asyncio.sleep(due - loop.time())
-
-    def _tick(self) -> None:
-        self.beat()
-        busy = [place.is_busy for place in self._places]
-        for place, is_busy in zip(self._places, busy, strict=True):
-            if not is_busy:
-                place.task = asyncio.create_task(self._queue(place), name=f"look at {place.source}")
-        if any(busy):
-            self.metrics.skipped_a_tick()
 
     @property
     def is_idle(self) -> bool:
@@ -127,7 +122,6 @@ class Ticker:
         return max((now - began for began in begun), default=0.0)
 
     def reconciled(self, key: Key) -> None:
-        """A reconcile of an application has ended, however it did."""
         for one in self._looks:
             one.keys.discard(key)
         self._end_looks()
@@ -144,19 +138,19 @@ class Ticker:
         """Look at one place; returns who is worth a reconcile, the most urgent first, nobody where the look fails."""
         began = place.began = self.clock()
         try:
-            keys = await asyncio.wrap_future(place.thread.call(place.poller.poll, time.time()))
+            keys = await asyncio.wrap_future(self._threads.call(place.source, place.poller.poll, time.time()))
         except Exception:
             log.exception("a defect of the operator: metrics could not be looked at", source=place.source)
-            self.metrics.look_failed(place.source)
+            self.metrics.failed_looks.labels(place.source).inc()
             return ()
         finally:
             place.began = None
         place.looked_at = self.clock()
-        self.metrics.ticked(place.looked_at - began)
+        self.metrics.ticks.observe(place.looked_at - began)
         return keys
 
     def _end_looks(self) -> None:
         for one in self._looks:
             if not one.keys:
-                self.metrics.applied(self.clock() - one.began)
+                self.metrics.applied.observe(self.clock() - one.began)
         self._looks = [one for one in self._looks if one.keys]

@@ -53,7 +53,6 @@ class Workers:
         self.queue = WorkQueue(self.backoff, group=lambda key: key.namespace, share=share_of(self.count))
 
     def add(self, key: Key) -> None:
-        """Something was heard of an application."""
         self.queue.add(key, time.monotonic())
         self._heard.set()
 
@@ -65,7 +64,9 @@ class Workers:
             if key is None:
                 await self._until_something_is_due()
             else:
-                self._start(key)
+                task = asyncio.create_task(self._work(key), name=f"reconcile of {key}")
+                self._running.add(task)
+                task.add_done_callback(self._ended)
 
     async def drain(self, seconds: float) -> bool:
         """Start no more reconciles, and wait so long for those that run; returns whether all of them ended by then.
@@ -98,11 +99,6 @@ class Workers:
                 await self._heard.wait()
         except TimeoutError:
             pass
-
-    def _start(self, key: Key) -> None:
-        task = asyncio.create_task(self._work(key), name=f"reconcile of {key}")
-        self._running.add(task)
-        task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)

@@ -81,7 +81,7 @@ def change_forgives(s: Situation) -> History:
     """Whoever suspends the application, or changes what its driver runs, has seen to the failures."""
     history = s.history
     if history.ended and (s.desired.suspended or s.desired.revision != history.revision):
-        return replace(history, planned=True, failures=0, disruptions=0, retry_at=None, locked_out_since=None)
+        return history.forgiven()
     return history
 
 
@@ -106,7 +106,7 @@ def _booked(s: Situation, end: Exit, *, run_seconds: float) -> History:
     """Return the history with the end in it. The pause counts from now: `end.at` is on the clock of a node."""
     history, restart = with_exit(s.history, end), s.desired.restart
     if history.stop_asked_at is not None:
-        return replace(history, planned=True, failures=0, disruptions=0, locked_out_since=None)
+        return history.forgiven()
     if run_seconds > restart.reset_after_seconds:
         history = replace(history, failures=0, disruptions=0, locked_out_since=None)
     if end.is_disruption:

@@ -270,7 +270,6 @@ CHECKS: tuple[
 
 
 def how_it_ended(history: History) -> str:
-    """Return the end of the attempt in words."""
     if history.disrupted:
         how = "disappeared" if history.exit_note is None else "was ended from outside"
     elif history.exit_code is None:

@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from headgate_contract.lag_votes import UNHEARD, Dwell, LagVoter, Latch
-
-__all__ = ["UNHEARD", "Dwell", "Latch", "Memory"]
+from headgate_contract.lag_votes import UNHEARD, LagVoter, Latch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,17 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headgate.decision.driver import (
-    Action,
-    Desired,
-    Driver,
-    History,
-    Obstacle,
-    State,
-    Step,
-    StepReason,
-    Stop,
-)
+from headgate.decision.driver import Action, Desired, Driver, History, Obstacle, State, Step, StepReason, Stop
 
 SCRIPT_SECONDS = 10.0
 """The launcher itself gives up on a batch after the grace period; then the script has so long to its own end."""

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from headgate.decision.estimate import Eta, eta
-from headgate.decision.memory import Latch, Memory
+from headgate.decision.memory import Memory
 from headgate.decision.observation import Observation, SourceObservation
 from headgate.decision.policy import OnOutage, QueryPolicy, SourcePolicy
 from headgate.decision.voters import VOTERS, Reason
+from headgate_contract.lag_votes import Latch
 
 Votes = Mapping[Reason, bool | None]
 """Yes, no or unknown by voter: the configured ones, then `Phase`."""

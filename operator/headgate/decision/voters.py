@@ -100,7 +100,6 @@ def pending_records(seen: SourceObservation, source: SourcePolicy) -> float | No
 
 
 def query_sample(seen: SourceObservation, _: SourcePolicy) -> float | None:
-    """How far the sample is from zero."""
     return None if seen.query_value is None else abs(seen.query_value)
 
 

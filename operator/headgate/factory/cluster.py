@@ -19,7 +19,7 @@ from headgate.adapters.kubernetes.pods import attempt_of, is_ended
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.writer import FRESH_SECONDS
 from headgate.adapters.metrics.driver_poller import DriverPoller
-from headgate.adapters.metrics.poller import ChosenPoller, Poller, Unmeasured
+from headgate.adapters.metrics.poller import ChosenPoller, NoPrometheus
 from headgate.adapters.metrics.prometheus.client import PrometheusOptions
 from headgate.adapters.metrics.prometheus.poller import PrometheusPoller
 from headgate.controller.cluster import Controller
@@ -72,7 +72,9 @@ async def cluster_operator(
         identity=settings.identity,
     )
     drivers = DriverPoller(lambda key: located(controller.cache.pods(key)))
-    poller = ChosenPoller(_prometheus(settings, metrics), drivers)
+    asked = prometheus_options(settings)
+    prometheus = NoPrometheus() if asked is None else PrometheusPoller(asked, queried=metrics.queried)
+    poller = ChosenPoller(prometheus, drivers)
     events = Outbox(EventRecorder(cluster, settings.identity))
     controller = Controller(cluster, poller, options, recorder=events, decided=decided, refused=refused)
     return ClusterOperator(api, cluster, controller, events, poller)
@@ -99,11 +101,6 @@ async def connected(settings: Settings, metrics: OperatorMetrics) -> Cluster:
 
 def _cluster(api: ApiClient, settings: Settings, metrics: OperatorMetrics) -> Cluster:
     return Cluster(api, timeout_seconds=settings.api_timeout.total_seconds(), listener=metrics.called)
-
-
-def _prometheus(settings: Settings, metrics: OperatorMetrics) -> Poller:
-    options = prometheus_options(settings)
-    return Unmeasured() if options is None else PrometheusPoller(options, queried=metrics.queried)
 
 
 def prometheus_options(settings: Settings) -> PrometheusOptions | None:

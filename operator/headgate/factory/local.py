@@ -24,10 +24,7 @@ class LocalApplication:
 
 
 def local_application(
-    state_dir: StateDir,
-    base: Path,
-    complain: Callable[[str], None],
-    launcher: Sequence[str] = LAUNCHER,
+    state_dir: StateDir, base: Path, complain: Callable[[str], None], launcher: Sequence[str] = LAUNCHER
 ) -> LocalApplication:
     """Return the application that keeps its files in `state_dir`, which the caller has locked.
 

@@ -22,7 +22,7 @@ MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class CrdDifference:
     """The fields that one side has and the other has not, as people write them."""
 
     lacking: tuple[str, ...]
@@ -55,7 +55,7 @@ class Difference:
             )
 
 
-def difference(document: Mapping[str, Any]) -> Difference | None:
+def difference(document: Mapping[str, Any]) -> CrdDifference | None:
     """Compare the CRD that is described by an OpenAPI document with ours; `None` where it describes none."""
     schemas = document.get("components", {}).get("schemas", {}).values()
     ours = {"group": GROUP, "version": VERSION, "kind": KIND}
@@ -64,7 +64,7 @@ def difference(document: Mapping[str, Any]) -> Difference | None:
         return None
     (version,) = custom_resource_definition()["spec"]["versions"]
     here, there = set(_fields(version["schema"]["openAPIV3Schema"])), set(_fields(described))
-    return Difference(_topmost(here - there), _topmost(there - here))
+    return CrdDifference(_topmost(here - there), _topmost(there - here))
 
 
 def _fields(root: Mapping[str, Any]) -> Iterator[str]:

@@ -8,7 +8,6 @@ replica that hangs gives way to another.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import threading
@@ -98,8 +97,3 @@ def end_at_once(reason: str) -> NoReturn:
     log.error(f"{reason}; this process ends at once")
     sys.stderr.flush()
     os._exit(FAILED)
-
-
-async def nothing_to_hold() -> None:
-    """Wait for ever: without an election there is nothing to hold."""
-    await asyncio.Event().wait()

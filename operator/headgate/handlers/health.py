@@ -80,7 +80,6 @@ class Health:
         self._reached = self.clock()
 
     def beat(self) -> None:
-        """The event loop is running."""
         self._beat = self.clock()
 
     async def beats(self) -> None:
@@ -127,7 +126,6 @@ class ProbeServer:
         answers = {"/healthz": health.not_alive, "/readyz": health.not_ready}
 
         def answer(path: str, _: Message) -> Page:
-            """Answer one probe with what is wrong, if anything is."""
             if (ask := answers.get(path)) is None:
                 return _said(HTTPStatus.NOT_FOUND, f"there is {' and '.join(answers)}")
             problem = ask()

@@ -184,7 +184,14 @@ class Candidate:
             return False
         sent = self.clock()
         changes_hands = record.renewed_at != "" and record.holder != self.identity
-        claim = self._claim(transitions=record.transitions + changes_hands)
+        moment = _moment()
+        claim = {
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": round(self.terms.duration),
+            "acquireTime": moment,
+            "renewTime": moment,
+            "leaseTransitions": record.transitions + changes_hands,
+        }
         self._took(await self.leases.patch(LEASES, self.key, _patch(record.version, claim)), sent)
         return True
 
@@ -230,16 +237,6 @@ class Candidate:
             "apiVersion": LEASES.group_version,
             "kind": "Lease",
             "metadata": {"namespace": self.key.namespace, "name": self.key.name},
-        }
-
-    def _claim(self, *, transitions: int) -> dict[str, Any]:
-        moment = _moment()
-        return {
-            "holderIdentity": self.identity,
-            "leaseDurationSeconds": round(self.terms.duration),
-            "acquireTime": moment,
-            "renewTime": moment,
-            "leaseTransitions": transitions,
         }
 
 

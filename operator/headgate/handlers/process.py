@@ -22,11 +22,11 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from headgate import __version__
 from headgate.factory.cluster import ClusterOperator, cluster_operator
-from headgate.handlers.election import FAILED, Election, end_at_once, nothing_to_hold
+from headgate.handlers.election import FAILED, Election, end_at_once
 from headgate.handlers.health import ProbeServer
 from headgate.handlers.namespaces import Namespaces
 from headgate.handlers.rights import Preflight
-from headgate.handlers.service import Instruments, Service, end, service_of
+from headgate.handlers.service import Instruments, end, service_of
 from headgate.settings import LogFormat, LogLevel, Settings, address_parts
 from headgate_contract.foreign import printable
 from headgate_contract.listening import every_address
@@ -64,11 +64,7 @@ def configure(format_: LogFormat, level: LogLevel, stream: TextIO = sys.stderr) 
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*shared],
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                _in_order,
-                renderer,
-            ],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _in_order, renderer],
         )
     )
     root = logging.getLogger()
@@ -157,16 +153,13 @@ class Process:
             await election.close()
 
     async def _lead(self, operator: ClusterOperator, preflight: Preflight, election: Election | None) -> int:
+        """Serve until a stop is asked for; a part that ends before that has failed."""
         self.instruments.metrics.leader.set(1)
         self.instruments.health.leads = True
         service = service_of(operator, self.settings, self.instruments, preflight, self._hear_signals)
-        return await self._serve(service, election)
-
-    async def _serve(self, service: Service, election: Election | None) -> int:
-        """Serve until a stop is asked for; a part that ends before that has failed."""
         tasks = service.start()
-        held = nothing_to_hold() if election is None else election.hold()
-        hold = asyncio.create_task(held, name="lease")
+        held = asyncio.Event().wait() if election is None else election.hold()  # without one: for ever
+        hold: asyncio.Task[Any] = asyncio.create_task(held, name="lease")
         stop = asyncio.create_task(self._wait_for_stop(), name="stop")
         done, _ = await asyncio.wait([stop, hold, *tasks], return_when=asyncio.FIRST_COMPLETED)
         failed = done - {stop}
@@ -197,10 +190,7 @@ class Process:
         server.start("metrics")
         probes = ProbeServer(self.instruments.health, _to_bind(self.settings.probe_bind_address))
         log.info(
-            "headgate operator",
-            version=__version__,
-            metrics_port=server.server_port,
-            probe_port=probes.port,
+            "headgate operator", version=__version__, metrics_port=server.server_port, probe_port=probes.port
         )
 
     def _page(self, accept: str) -> tuple[str, bytes]:

@@ -20,7 +20,7 @@ import structlog
 from headgate.adapters.kubernetes import history
 from headgate.adapters.kubernetes.cache import Cache
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Kind
-from headgate.adapters.kubernetes.history import History
+from headgate.adapters.kubernetes.history import StoreHistory
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.errors import ApiRefused, TransientError
 from headgate.handlers.namespaces import Barrier, Namespaces, Scope, named
@@ -55,7 +55,7 @@ class Resync:
     """Opened for each namespace once all that is there has been heard of."""
     missing: Callable[[Scope], Awaitable[str]]
     """Returns which rights to a namespace are missing; empty: none."""
-    history: History = field(default_factory=History)
+    history: StoreHistory = field(default_factory=StoreHistory)
     """Compares what is listed with what was known before."""
     synced: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once everything that is there has been heard of, in all namespaces that are served."""
@@ -85,7 +85,12 @@ class Resync:
         failures: dict[Scope, TransientError] = {}
         for scope in scopes:
             try:
-                await self._compare_all(scope)
+                if missing := await self.missing(scope):
+                    self._lacks(scope, missing)
+                    continue
+                for kind in SELECTORS:
+                    await self._compare(kind, scope)
+                self.namespaces.has_all(scope)
             except ApiRefused as error:
                 self._lacks(scope, str(error))
             except TransientError as error:
@@ -95,14 +100,6 @@ class Resync:
                 self._lacks(scope, str(failure))
             else:
                 log.warning(f"cannot compare with what is there in {named(scope)}: {failure}")
-
-    async def _compare_all(self, scope: Scope) -> None:
-        if missing := await self.missing(scope):
-            self._lacks(scope, missing)
-            return
-        for kind in SELECTORS:
-            await self._compare(kind, scope)
-        self.namespaces.has_all(scope)
 
     def _lacks(self, scope: Scope, why: str) -> None:
         self.namespaces.lacks(scope, why)

@@ -167,22 +167,16 @@ async def _is_granted(api: Cluster, right: Right, user: str | None) -> bool:
     optional = {"subresource": subresource, "namespace": right.namespace, "name": right.name}
     attributes |= {name: value for name, value in optional.items() if value}
     kind = "SelfSubjectAccessReview" if user is None else "SubjectAccessReview"
-    whom = {} if user is None else {"user": user, "groups": _groups_of(user)}
-    review = {
-        "apiVersion": REVIEWS,
-        "kind": kind,
-        "metadata": {},
-        "spec": {"resourceAttributes": attributes, **whom},
-    }
+    whom: dict[str, object] = {}
+    if user is not None:
+        _, _, account = user.partition("system:serviceaccount:")
+        own = ["system:serviceaccounts", f"system:serviceaccounts:{account.partition(':')[0]}"]
+        # The groups that the API server puts a service account into.
+        whom = {"user": user, "groups": ["system:authenticated", *(own if account else [])]}
+    spec = {"resourceAttributes": attributes, **whom}
+    review = {"apiVersion": REVIEWS, "kind": kind, "metadata": {}, "spec": spec}
     answer = await api.create(Kind(REVIEWS, f"{kind.lower()}s"), review)
     return bool(answer["status"]["allowed"])
-
-
-def _groups_of(user: str) -> list[str]:
-    """Return the groups that the API server puts a service account into."""
-    _, _, account = user.partition("system:serviceaccount:")
-    own = [f"system:serviceaccounts:{account.partition(':')[0]}"] if account else []
-    return ["system:authenticated", *(["system:serviceaccounts"] if account else []), *own]
 
 
 def _said(missing: Sequence[Right]) -> str:

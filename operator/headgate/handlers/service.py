@@ -57,7 +57,6 @@ class Instruments:
 
     @classmethod
     def of(cls, settings: Settings) -> Instruments:
-        """Return those of a process that has just started."""
         metrics = OperatorMetrics()
         return cls(metrics, Health(Limits(tick=settings.tick.total_seconds())), DecisionLog(metrics))
 
@@ -160,19 +159,22 @@ def service_of(
         operator.poller.pollers, settings.tick.total_seconds(), workers.add, health.ticked, metrics
     )
     workers.ended = ticker.reconciled
-    metrics.watch_queue(workers.depth, workers.longest_wait, workers.longest_run)
-    metrics.watch_namespaces(preflight.namespaces.unserved)
-    metrics.watch_applications(instruments.decision_log.states, controller.cache.stalled)
-    metrics.watch_documents(lambda: instruments.decision_log.longest_pending(time.time()))
-    metrics.watch_looks(ticker.ages)
+    metrics.watch(
+        queue_depth=workers.depth,
+        queue_longest_wait_seconds=workers.longest_wait,
+        reconcile_longest_running_seconds=workers.longest_run,
+        control_longest_pending_seconds=lambda: instruments.decision_log.longest_pending(time.time()),
+        namespaces_unserved=preflight.namespaces.unserved,
+        stalled_applications=controller.cache.stalled,
+    )
+    metrics.watch_by_label(applications=instruments.decision_log.states, look_age_seconds=ticker.ages)
     health.longest_run = workers.longest_run
     health.longest_look = ticker.longest_look
     health.behind = lambda: watches.behind(time.monotonic())
     return Service(operator, settings, health, workers, watches, resync, ticker, hear_signals)
 
 
-async def end(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Cancel the tasks, and wait a little."""
+async def end(tasks: Sequence[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task.cancel()
     with suppress(TimeoutError):

@@ -37,12 +37,13 @@ class _Awaited:
 
 @dataclass(slots=True)
 class KnownVersions:
-    """The versions of objects that were heard of, by uid. Times are on one clock, that of the caller.
+    """The versions of objects that were heard of, by uid; those of one kind may be compared (KEP-5504).
 
     Once all that a listing has named was heard of, there is nothing that one could not know: only then may anybody
     act. Later a version that is listed, and not told by the watch for minutes, shows that the watch is dead, which
     nobody else would notice. What is listed by itself, a namespace or the whole cluster, is known by itself: one that
-    cannot be listed keeps none of the others waiting. Pure; `resync.py` does the listing.
+    cannot be listed keeps none of the others waiting. Times are on one clock, that of the caller. Pure; `resync.py`
+    does the listing.
     """
 
     _heard: dict[str, int] = field(default_factory=dict)
@@ -53,13 +54,12 @@ class KnownVersions:
 
     def heard(self, metadata: Metadata) -> None:
         """A watch, or its own listing, told of an object."""
-        uid, version = metadata["uid"], _version(metadata)
+        uid, version = metadata["uid"], int(metadata["resourceVersion"])
         self._heard[uid] = max(version, self._heard.get(uid, 0))
         if uid in self._awaited and self._awaited[uid].version <= version:
             del self._awaited[uid]
 
     def gone(self, metadata: Metadata) -> None:
-        """An object is gone."""
         self._heard.pop(metadata["uid"], None)
         self._awaited.pop(metadata["uid"], None)
 
@@ -67,7 +67,7 @@ class KnownVersions:
         """A complete listing of `scope` named these, at `at`: the watch has told of them, or will."""
         before = self._awaited
         others = {uid: awaited for uid, awaited in before.items() if awaited.scope != scope}
-        versions = {metadata["uid"]: _version(metadata) for metadata in listed}
+        versions = {metadata["uid"]: int(metadata["resourceVersion"]) for metadata in listed}
         self._awaited = others | {
             uid: before.get(uid, _Awaited(version, at, scope))
             for uid, version in versions.items()
@@ -87,11 +87,6 @@ class KnownVersions:
     def behind(self, now: float) -> float:
         """Return for how long the watch has not told what a listing has, in seconds; from any thread."""
         return max((now - awaited.since for awaited in list(self._awaited.values())), default=0.0)
-
-
-def _version(metadata: Metadata) -> int:
-    """Return the version as a number; those of one kind may be compared (KEP-5504)."""
-    return int(metadata["resourceVersion"])
 
 
 PAGE = 500
@@ -197,8 +192,7 @@ def kopf_settings(connect_seconds: float) -> kopf.OperatorSettings:
     settings.peering.standalone = True
     settings.posting.enabled = False
     settings.scanning.disabled = True  # it would need rights to all namespaces and CRDs
-    settings.persistence.diffbase_storage = _NoDiffBase()
-    settings.persistence.progress_storage = _NoProgress()
+    settings.persistence.diffbase_storage = settings.persistence.progress_storage = _NoStorage()
     settings.networking.connect_timeout = connect_seconds
     settings.networking.request_timeout = LIST_SECONDS
     settings.networking.error_backoffs = _Backoffs()
@@ -219,12 +213,15 @@ class _Backoffs:
             yield 8
 
 
-class _NoDiffBase(kopf.DiffBaseStorage):
-    """Kopf compares each object with the one before, which is nobody's business here, and costs a copy of each."""
+class _NoStorage(kopf.DiffBaseStorage, kopf.ProgressStorage):
+    """Kopf compares each object with the one before, which is nobody's business here and costs a copy of each, and
+    remembers which handlers have succeeded; there are none that could fail."""
 
     def build(self, **_: Any) -> Any:
-        """Return nothing to compare."""
         return {}
+
+    def clear(self, *, essence: Any) -> Any:
+        return essence
 
     def fetch(self, **_: Any) -> None:
         """Return that there was nothing before."""
@@ -232,25 +229,7 @@ class _NoDiffBase(kopf.DiffBaseStorage):
     def store(self, **_: Any) -> None:
         """Write nothing to the object."""
 
-
-class _NoProgress(kopf.ProgressStorage):
-    """Kopf remembers which handlers have succeeded; there are none that could fail."""
-
-    def fetch(self, **_: Any) -> None:
-        """Return that nothing is remembered."""
-
-    def store(self, **_: Any) -> None:
-        """Write nothing to the object."""
-
-    def purge(self, **_: Any) -> None:
-        """Forget nothing."""
-
-    def touch(self, **_: Any) -> None:
-        """Write nothing to the object."""
-
-    def clear(self, *, essence: Any) -> Any:
-        """Return what is compared, as it is."""
-        return essence
+    purge = touch = store
 
 
 class NoMemories(ResourceMemories):

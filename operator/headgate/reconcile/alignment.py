@@ -15,10 +15,9 @@ from typing import Final
 from headgate.api.annotations import SourceId
 from headgate.api.application import SparkApplication
 from headgate.api.duration import format_duration
-from headgate.api.query import Query
 from headgate.api.source import Alignment, Source
 from headgate.api.status import AlignmentStatus
-from headgate.reconcile.answers import FALSE, TRUE, UNKNOWN, Answer
+from headgate.reconcile.answers import FALSE, TRUE, UNKNOWN, Answer, not_known
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.readings import QueryMetrics, SourceMetrics
 from headgate.reconcile.times import duration_text, measured, moment
@@ -40,7 +39,6 @@ EVENT_TIME_TOO_FAR_AHEAD: Final = "EventTimeTooFarAhead"
 """A partition has a record that is dated further ahead than `eventTime.maxFuture`; it does not count."""
 NO_LIMIT_HOLDS: Final = "NoLimitHolds"
 """Fewer than two members of a group have records to be read, or event times that are known."""
-NOTHING_KNOWN: Final = "MetricsUnavailable"
 
 NO_EVENT_TIME_IN: Final[Mapping[str, str]] = {
     "rows": "its batches end after a number of rows, at no event time",
@@ -118,7 +116,20 @@ def groups(application: SparkApplication, seen: Seen, tracks: Mapping[str, Track
     found: dict[str, list[Member]] = {}
     strangers: set[str] = set()
     for query in application.spec.queries:
-        members = list(_members(query, seen.query(query.name), tracks.get(query.name, Track())))
+        reported = seen.query(query.name) or QueryMetrics(sources={})
+        held_by = tracks.get(query.name, Track()).held_by
+        members = [
+            Member(
+                query=query.name,
+                source=source,
+                alignment=source.alignment,
+                reported=reported.sources.get(source.name, SourceMetrics()),
+                held_by=held_by.get(source.name),
+                holds_watermark=reported.watermark_held_by == source.name,
+            )
+            for source in query.sources
+            if source.alignment is not None
+        ]
         planned = {member.name for member in members if _is_planned(member, seen)}
         strangers |= {member.name for member in members if _is_left_out(member, members, planned)}
         for member in members:
@@ -131,20 +142,6 @@ def groups(application: SparkApplication, seen: Seen, tracks: Mapping[str, Track
         )
         for name, members in found.items()
     )
-
-
-def _members(query: Query, reported: QueryMetrics | None, track: Track) -> Iterator[Member]:
-    reported = reported or QueryMetrics(sources={})
-    for source in query.sources:
-        if source.alignment is not None:
-            yield Member(
-                query=query.name,
-                source=source,
-                alignment=source.alignment,
-                reported=reported.sources.get(source.name, SourceMetrics()),
-                held_by=track.held_by.get(source.name),
-                holds_watermark=reported.watermark_held_by == source.name,
-            )
 
 
 def _is_planned(member: Member, seen: Seen) -> bool:
@@ -196,7 +193,7 @@ def aligned(found: tuple[Group, ...], seen: Seen) -> Answer | None:
     if not found:
         return None
     if seen.metrics is None:
-        return Answer("Aligned", UNKNOWN, NOTHING_KNOWN, "nothing is known that could tell")
+        return not_known("Aligned")
     for status, reason, find in CHECKS:
         if sentences := [sentence for group in found for sentence in find(group)]:
             also = [] if find is _far_ahead else [told for group in found for told in _far_ahead(group)]

@@ -12,7 +12,6 @@ FALSE: Final = ConditionStatus.FALSE
 UNKNOWN: Final = ConditionStatus.UNKNOWN
 
 METRICS_UNAVAILABLE: Final = "MetricsUnavailable"
-NOTHING_KNOWN: Final = "nothing is known that could tell"
 
 
 class Answer(NamedTuple):
@@ -31,3 +30,8 @@ class Answer(NamedTuple):
             last_transition_time=before.last_transition_time if before and is_old else moment(now),
             observed_generation=generation,
         )
+
+
+def not_known(kind: str) -> Answer:
+    """Return that nobody can tell whether this condition holds."""
+    return Answer(kind, UNKNOWN, METRICS_UNAVAILABLE, "nothing is known that could tell")

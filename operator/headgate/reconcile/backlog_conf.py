@@ -10,14 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from headgate.api.application import SparkApplication
-from headgate.decision.backlog_conf import (
-    LEAST_GAIN,
-    BacklogConf,
-    Choice,
-    ConfReason,
-    LivingDriver,
-    Moment,
-)
+from headgate.decision.backlog_conf import LEAST_GAIN, BacklogConf, Choice, ConfReason, LivingDriver, Moment
 from headgate.decision.conf_choice import COOL_DOWN_SECONDS, MINIMUM_UPTIME_SECONDS, choose
 from headgate.decision.driver import History
 from headgate.decision.verdict import Verdict
@@ -59,7 +52,11 @@ def chosen(
     moment = Moment(
         now=seen.now,
         backlog=_heard(verdicts),
-        throughput=_throughput(seen, verdicts),
+        throughput={
+            name: None if (query := seen.query(name)) is None else query.throughput
+            for name, verdict in verdicts.items()
+            if verdict.backlog
+        },
         spans_backlog=any(
             verdict.backlog and policies[name].one_batch_spans_backlog for name, verdict in verdicts.items()
         ),
@@ -75,25 +72,16 @@ def _heard(verdicts: Mapping[str, Verdict]) -> bool | None:
     """Return whether a query is in backlog by a vote that is heard now; `None` where no vote could tell."""
     if any(verdict.backlog and verdict.reason is not Reason.UNKNOWN for verdict in verdicts.values()):
         return True
-    if any(verdict.backlog or not _is_heard(verdict) for verdict in verdicts.values()):
-        return None
+    for verdict in verdicts.values():
+        by_metrics = [  # the phase is known without them
+            vote
+            for source in verdict.sources.values()
+            for reason, vote in source.votes.items()
+            if reason is not Reason.PHASE
+        ]
+        if verdict.backlog or (by_metrics and all(vote is None for vote in by_metrics)):
+            return None
     return False
-
-
-def _is_heard(verdict: Verdict) -> bool:
-    """Whether a voter that reads metrics was heard, where there is one; the phase is known without them."""
-    votes = [
-        vote
-        for source in verdict.sources.values()
-        for reason, vote in source.votes.items()
-        if reason is not Reason.PHASE
-    ]
-    return not votes or any(vote is not None for vote in votes)
-
-
-def _throughput(seen: Seen, verdicts: Mapping[str, Verdict]) -> dict[str, float | None]:
-    reported = {name: seen.query(name) for name, verdict in verdicts.items() if verdict.backlog}
-    return {name: None if query is None else query.throughput for name, query in reported.items()}
 
 
 def _living_driver(application: SparkApplication, seen: Seen, history: History) -> LivingDriver | None:

@@ -13,7 +13,7 @@ from headgate.api.application import SparkApplication
 from headgate.api.status import Condition
 from headgate.reconcile import backlog_conf
 from headgate.reconcile.alignment import Group, aligned
-from headgate.reconcile.answers import FALSE, METRICS_UNAVAILABLE, NOTHING_KNOWN, TRUE, UNKNOWN, Answer
+from headgate.reconcile.answers import FALSE, TRUE, UNKNOWN, Answer, not_known
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.executors import executors_missing
 from headgate.reconcile.memory import LoopMemory
@@ -39,11 +39,7 @@ SCRAPED = "Scraped"
 
 
 def conditions(
-    application: SparkApplication,
-    seen: Seen,
-    plan: Plan,
-    memory: LoopMemory,
-    groups: tuple[Group, ...] = (),
+    application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory, groups: tuple[Group, ...] = ()
 ) -> tuple[Condition, ...]:
     """Return all conditions, in a fixed order. `groups` are those of `alignment.groups`."""
     before = {} if memory.status is None else {c.type: c for c in memory.status.conditions}
@@ -78,13 +74,13 @@ def _backlog(plan: Plan) -> Answer:
     sources = [source for verdict in plan.verdicts.values() for source in verdict.sources.values()]
     votes = [vote for source in sources for vote in source.votes.values()]
     if votes and (is_at_rest or all(vote is None for vote in votes)):
-        return Answer("Backlog", UNKNOWN, METRICS_UNAVAILABLE, NOTHING_KNOWN)
+        return not_known("Backlog")
     return Answer("Backlog", FALSE, NO_BACKLOG, "no query is in backlog")
 
 
 def _throttled(seen: Seen, memory: LoopMemory) -> Answer:
     if seen.metrics is None:
-        return Answer("Throttled", UNKNOWN, METRICS_UNAVAILABLE, NOTHING_KNOWN)
+        return not_known("Throttled")
     held = [
         f"{query}/{source}"
         for query, track in memory.tracks.items()

@@ -145,8 +145,7 @@ def _query(
         ),
         reentry=_reentry(query.backlog.reentry),
         live=LiveControl(
-            real_time=query.live.mode is LiveMode.REAL_TIME,
-            batch_seconds=query.live.batch.total_seconds(),
+            real_time=query.live.mode is LiveMode.REAL_TIME, batch_seconds=query.live.batch.total_seconds()
         ),
         sources={
             source.name: _source(

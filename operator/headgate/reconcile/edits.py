@@ -28,20 +28,16 @@ def edit(
 
     `before` is what was acted on last, `None` where this process has not acted yet; `status` is the one written last.
     """
-    message = None
-    if before is None:
-        message = _first_look(after, status)
-    elif before.spec != after.spec and (found := changes(before, after)):
+    seen, generation = None if status is None else status.observed_generation, after.metadata.generation
+    if before is not None:
+        if before.spec == after.spec or not (found := changes(before, after)):
+            return None
         message = f"the resource has changed: {summary(found)}"
-    return None if message is None else Event(at=now, reason=RESOURCE_CHANGED, message=message)
-
-
-def _first_look(after: SparkApplication, status: SparkApplicationStatus | None) -> str | None:
-    seen = None if status is None else status.observed_generation
-    generation = after.metadata.generation
-    if seen is None or generation is None or seen >= generation:
+    elif seen is None or generation is None or seen >= generation:
         return None
-    return (
-        f"the resource has changed while no operator was looking: generation {seen} was acted on last, and it is "
-        f"{generation} now"
-    )
+    else:
+        message = (
+            f"the resource has changed while no operator was looking: generation {seen} was acted on last, and it is "
+            f"{generation} now"
+        )
+    return Event(at=now, reason=RESOURCE_CHANGED, message=message)

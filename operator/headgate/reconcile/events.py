@@ -8,17 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from headgate.api.advice import pauses_in_vain
 from headgate.api.annotations import PAUSED
 from headgate.api.application import SparkApplication
 from headgate.api.query import Query
-from headgate.api.status import (
-    ConditionStatus,
-    QueryStatus,
-    SparkApplicationStatus,
-)
+from headgate.api.status import ConditionStatus, QueryStatus, SparkApplicationStatus
 from headgate.decision.backlog_conf import ConfReason
 from headgate.decision.driver import Start, State, StepReason
 from headgate.reconcile.backlog_conf import BACKLOG_SPARK_CONF, WORTH_AN_EVENT, sentence
@@ -27,7 +22,7 @@ from headgate.reconcile.document import declares_the_same
 from headgate.reconcile.executors import EXECUTORS_MISSING
 from headgate.reconcile.no_lag import NO_EVENT_TIME, untold_lag
 from headgate.reconcile.observe import Seen
-from headgate.reconcile.ports import Event
+from headgate.reconcile.ports import Event, Problem
 from headgate.reconcile.readiness import STREAMING_QUERY_FAILED
 from headgate.reconcile.readings import QueryMetrics
 from headgate.reconcile.times import duration_text
@@ -153,7 +148,7 @@ def _metrics_changes(
         return
     if now.status is ConditionStatus.FALSE:
         yield Event(at=seen.now, reason=now.reason, message=now.message, is_warning=True, is_minor=True)
-    elif now.status is ConditionStatus.TRUE and was is not None and was.status is ConditionStatus.FALSE:
+    elif now.status is ConditionStatus.TRUE and before.says("MetricsAvailable", ConditionStatus.FALSE):
         yield Event(at=seen.now, reason=now.reason, message="metrics are back", is_minor=True)
 
 
@@ -162,64 +157,40 @@ def _executor_changes(
 ) -> Iterator[Event]:
     """Yield that executors stay away, and why, and that they have come."""
     was, now = before.condition(EXECUTORS_MISSING), after.condition(EXECUTORS_MISSING)
-    was_missing = was is not None and was.status is ConditionStatus.TRUE
-    if now is None or now.status is ConditionStatus.UNKNOWN:
+    missed_for = was.reason if was is not None and was.status is ConditionStatus.TRUE else None
+    if now is None:
         return
-    if now.status is ConditionStatus.FALSE and was_missing:
+    if now.status is ConditionStatus.FALSE and missed_for is not None:
         yield Event(at=seen.now, reason=now.reason, message=now.message)
-    elif now.status is ConditionStatus.TRUE and (was is None or not was_missing or was.reason != now.reason):
+    elif now.status is ConditionStatus.TRUE and missed_for != now.reason:
         yield Event(at=seen.now, reason=EXECUTORS_MISSING, message=now.message, is_warning=True)
 
 
-class Complaint(NamedTuple):
-    """What a person has asked for and cannot have."""
-
-    reason: str
-    message: str
-
-
-def complaints(application: SparkApplication, seen: Seen) -> tuple[Complaint, ...]:
-    """Return what the resource asks for in vain: names that lead nowhere, and queries that cannot be governed.
+def complaints(application: SparkApplication, seen: Seen) -> Iterator[Problem]:
+    """Yield what the resource asks for in vain: names that lead nowhere, and queries that cannot be governed.
 
     Nothing is said of the job before it has started a query, or a query has shown its sources; and of a query that
     it does not have, not while it may be about to start one more.
     """
-    present = {} if seen.metrics is None else seen.metrics.queries
-    pauses = (
-        Complaint(UNKNOWN_NAME, f"annotation {PAUSED}: {sentence}")
-        for sentence in pauses_in_vain(application)
-    )
-    of_driver = (
-        ()
-        if seen.metrics is None
-        else (
-            *(Complaint(CONTROL_UNREAD, message) for message in seen.metrics.control_unread),
-            *(Complaint(CHECKPOINT_UNFENCED, message) for message in seen.metrics.unfenced),
-        )
-    )
-    if not present:
-        return (*pauses, *of_driver, *_of_spark(application, seen))
-    is_settled = _has_started_all_at(present.values(), seen) is None
-    of_queries = (
-        complaint
-        for query in application.spec.queries
-        if is_settled or query.name in present
-        for complaint in _of_query(query, present.get(query.name), sorted(present))
-    )
-    unmatched = () if seen.metrics is None else seen.metrics.unmatched
-    of_properties = (Complaint(UNKNOWN_NAME, message) for message in unmatched)
-    return (*pauses, *of_driver, *_of_spark(application, seen), *of_properties, *of_queries)
-
-
-def _of_spark(application: SparkApplication, seen: Seen) -> Iterator[Complaint]:
-    expected = application.spec.spark_version
-    found = None if seen.metrics is None else seen.metrics.spark_version
+    for vain in pauses_in_vain(application):
+        yield Problem(UNKNOWN_NAME, f"annotation {PAUSED}: {vain}")
+    if (driver := seen.metrics) is None:
+        return
+    yield from (Problem(CONTROL_UNREAD, message) for message in driver.control_unread)
+    yield from (Problem(CHECKPOINT_UNFENCED, message) for message in driver.unfenced)
+    expected, found = application.spec.spark_version, driver.spark_version
     if expected is not None and found is not None and not f"{found}.".startswith(f"{expected}."):
-        yield Complaint(
+        yield Problem(
             SPARK_VERSION_DIFFERS,
             f"spec.sparkVersion is {expected}, and the driver runs Spark {found}; name an image with the version "
             "that you mean, or correct sparkVersion",
         )
+    if driver.queries:
+        yield from (Problem(UNKNOWN_NAME, message) for message in driver.unmatched)
+        is_settled = _has_started_all_at(driver.queries.values(), seen) is None
+        for query in application.spec.queries:
+            if is_settled or query.name in driver.queries:
+                yield from _of_query(query, driver.queries.get(query.name), sorted(driver.queries))
 
 
 def missing_at(application: SparkApplication, seen: Seen) -> float | None:
@@ -244,21 +215,21 @@ def _has_started_all_at(present: Iterable[QueryMetrics], seen: Seen) -> float | 
     return at if seen.now < at < seen.now + 2 * MORE_QUERIES_SECONDS else None
 
 
-def _of_query(query: Query, found: QueryMetrics | None, queries: list[str]) -> Iterator[Complaint]:
+def _of_query(query: Query, found: QueryMetrics | None, queries: list[str]) -> Iterator[Problem]:
     if found is not None and found.unplanned:
-        yield Complaint(
+        yield Problem(
             UNPLANNED_QUERY,
             f"query {query.name} uses trigger(continuous=…) or trigger(realTime=…), where Spark plans no batches, so "
             "nothing of it is governed; use trigger(processingTime=…), or remove it from the resource",
         )
         return
     for message in _unknown_names(query, found, queries):
-        yield Complaint(UNKNOWN_NAME, message)
+        yield Problem(UNKNOWN_NAME, message)
     for name, source in ({} if found is None else found.sources).items():
         if source.snapshot_problem is not None:
-            yield Complaint(SNAPSHOT_UNKNOWN, f"query {query.name}, source {name}: {source.snapshot_problem}")
+            yield Problem(SNAPSHOT_UNKNOWN, f"query {query.name}, source {name}: {source.snapshot_problem}")
     if (untold := untold_lag(query, found)) is not None:
-        yield Complaint(NO_EVENT_TIME, untold)
+        yield Problem(NO_EVENT_TIME, untold)
 
 
 def _unknown_names(query: Query, found: QueryMetrics | None, queries: list[str]) -> Iterator[str]:

@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 from headgate.api.status import Condition
 from headgate.decision.driver import State
 from headgate.decision.situation import PATIENCE_SECONDS
-from headgate.reconcile.answers import FALSE, METRICS_UNAVAILABLE, NOTHING_KNOWN, TRUE, UNKNOWN, Answer
+from headgate.reconcile.answers import FALSE, TRUE, Answer, not_known
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.observe import Seen
-from headgate.reconcile.ports import Hindrance
+from headgate.reconcile.ports import Problem
 
 EXECUTORS_MISSING: Final = "ExecutorsMissing"
 """The condition, the reason of `Ready` and `Stalled` where there is none at all, and of the event."""
@@ -58,7 +58,7 @@ def executors_missing(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer | No
         return Answer(EXECUTORS_MISSING, FALSE, ALL_REGISTERED, message)
     if seen.living_driver is not None and (told := _missing_before(plan, memory)) is not None:
         return told
-    return Answer(EXECUTORS_MISSING, UNKNOWN, METRICS_UNAVAILABLE, NOTHING_KNOWN)
+    return not_known(EXECUTORS_MISSING)
 
 
 def has_none(seen: Seen, plan: Plan, memory: LoopMemory) -> str | None:
@@ -123,16 +123,15 @@ def _of_attempt(kind: str, plan: Plan, memory: LoopMemory) -> Condition | None:
     before = memory.status
     if before is None or before.attempt != plan.step.history.attempt:
         return None
-    told = before.condition(kind)
-    return told if told is not None and told.status is TRUE else None
+    return before.condition(kind) if before.says(kind, TRUE) else None
 
 
-def _hindrance(seen: Seen) -> Hindrance:
+def _hindrance(seen: Seen) -> Problem:
     refused = None if seen.metrics is None else seen.metrics.executors_refused
     if seen.hindrance is not None:
         return seen.hindrance
     if refused is not None:
         message = f"the API server takes no more ({refused}); raise the quota, or see to what it names"
-        return Hindrance(EXECUTORS_REFUSED, message)
+        return Problem(EXECUTORS_REFUSED, message)
     message = "nothing says why; the driver's log and the events of the pods of status.selector may"
-    return Hindrance(NOT_REGISTERED, message)
+    return Problem(NOT_REGISTERED, message)

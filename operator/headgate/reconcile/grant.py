@@ -45,14 +45,10 @@ def grant_reason(query: Query, reported: QueryMetrics) -> str | None:
     if reported.unplanned:
         return "none: with its trigger Spark plans no batches; use processingTime"
     if reported.grant_records is None:
-        return _unknown(reported)
+        is_read_whole = any(one.read_limit == "gate" and not one.paused for one in reported.sources.values())
+        return "unknown: a source that cannot be cut is read whole" if is_read_whole else None
     granted = Granted(query, reported, reported.grant_records)
     return next((reason for check in CHECKS if (reason := check(granted)) is not None), None)
-
-
-def _unknown(reported: QueryMetrics) -> str | None:
-    is_read_whole = any(one.read_limit == "gate" and not one.paused for one in reported.sources.values())
-    return "unknown: a source that cannot be cut is read whole" if is_read_whole else None
 
 
 def _largest(granted: Granted) -> str | None:

@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 from headgate.api.status import SparkApplicationStatus
 from headgate.decision.backlog_conf import BacklogConf
 from headgate.decision.driver import History
-from headgate.decision.memory import Dwell, Latch
 from headgate.decision.memory import Memory as Latches
 from headgate.reconcile.ports import Outage, WritePolicy
 from headgate.reconcile.readings import DriverMetrics
 from headgate.reconcile.track import Track
 from headgate_contract import ControlDocument
 from headgate_contract.codec import LARGEST_WHOLE, decode, encode
+from headgate_contract.lag_votes import Dwell, Latch
 
 T = TypeVar("T")
 
@@ -43,12 +43,7 @@ class Kept:
 
     def forgiven(self) -> Kept:
         """Return it after a person has asked for a new run: what ended the last one counts no more."""
-        if not self.history.ended:
-            return self
-        forgiven = replace(
-            self.history, planned=True, failures=0, disruptions=0, retry_at=None, locked_out_since=None
-        )
-        return replace(self, history=forgiven)
+        return replace(self, history=self.history.forgiven()) if self.history.ended else self
 
     def is_worth_saving(self, saved: Kept, *, dwell_tolerance_seconds: float) -> bool:
         """Return whether a loop that starts again with `saved` could decide otherwise.
@@ -86,9 +81,9 @@ class Kept:
         """
         written = dict(_clocks(saved))
         times = [
-            min(dwell.since + dwells[place[0]], written.get(place, dwell).known_at + tolerance_seconds)
-            for place, dwell in _clocks(self)
-            if dwell.frozen_at is None and place[0] in dwells
+            min(dwell.since + dwells[latch[0]], written.get(latch, dwell).known_at + tolerance_seconds)
+            for latch, dwell in _clocks(self)
+            if dwell.frozen_at is None and latch[0] in dwells
         ]
         return min(times, default=None)
 
@@ -122,11 +117,11 @@ class Kept:
         )
 
 
-Place = tuple[str, str, str]
+LatchId = tuple[str, str, str]
 """Query, source and voter."""
 
 
-def _clocks(kept: Kept) -> Iterator[tuple[Place, Dwell]]:
+def _clocks(kept: Kept) -> Iterator[tuple[LatchId, Dwell]]:
     for query in sorted(kept.latches):
         for source in sorted(latches := kept.latches[query].latches):
             for voter in sorted(latches[source]):

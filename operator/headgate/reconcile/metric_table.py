@@ -87,7 +87,6 @@ class Row:
 
 
 def number(field: str) -> Put:
-    """Return what puts the value itself."""
     return lambda where, _, value: setattr(where, field, value)
 
 
@@ -129,7 +128,6 @@ def sentence(field: str) -> Put:
 
 
 def sentences(field: str) -> Put:
-    """Return what collects them."""
     put = texts(field)
     return lambda where, detail, value: put(where, scrubbed(detail), value)
 
@@ -163,10 +161,7 @@ def _batches(query: QueryMetrics, detail: str, value: float) -> None:
 
 
 def _row(
-    metric: Metric,
-    field: str,
-    put: Callable[[str], Put] = number,
-    asked: Column | Asked = Asked.FOR_DETAILS,
+    metric: Metric, field: str, put: Callable[[str], Put] = number, asked: Column | Asked = Asked.FOR_DETAILS
 ) -> Row:
     of = (
         SourceMetrics
@@ -204,14 +199,8 @@ _ROWS = (
     _row(metrics.QUERY_COST_BOUND, "cost_bound_records"),
     _row(metrics.QUERY_THROUGHPUT, "throughput"),
     _row(metrics.QUERY_WATERMARK, "watermark", asked=_PAGE),
-    Row(
-        metrics.QUERY_WATERMARK_HELD_BY,
-        QueryMetrics,
-        "watermark_held_by",
-        text("watermark_held_by"),
-        Asked.FOR_DETAILS,
-        label="source",
-        lowest=0.0,
+    dataclasses.replace(  # whose source is its value
+        _row(metrics.QUERY_WATERMARK_HELD_BY, "watermark_held_by", text), of=QueryMetrics, label="source"
     ),
     _row(metrics.QUERY_FUTURE_BATCHES, "future_batches"),
     _row(metrics.QUERY_STATE_ROWS, "state_rows", asked=_PAGE),

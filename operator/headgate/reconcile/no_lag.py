@@ -11,7 +11,7 @@ from typing import Final
 
 from headgate.api.application import SparkApplication
 from headgate.api.query import Query
-from headgate.reconcile.answers import FALSE, METRICS_UNAVAILABLE, NOTHING_KNOWN, TRUE, UNKNOWN, Answer
+from headgate.reconcile.answers import FALSE, TRUE, Answer, not_known
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.readings import QueryMetrics
 
@@ -38,7 +38,7 @@ def lag_known(application: SparkApplication, seen: Seen) -> Answer | None:
         return Answer("LagKnown", FALSE, NO_EVENT_TIME, "; ".join(untold))
     if all((metrics := found.get(query.name)) is not None and _has_told(metrics) for query in asking):
         return Answer("LagKnown", TRUE, LAG_REPORTED, "the lag of every query with a watermarkLag is known")
-    return Answer("LagKnown", UNKNOWN, METRICS_UNAVAILABLE, NOTHING_KNOWN)
+    return not_known("LagKnown")
 
 
 def untold_lag(query: Query, found: QueryMetrics | None) -> str | None:

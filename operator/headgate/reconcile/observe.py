@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 
 from msgspec.structs import replace as with_fields
 
+from headgate.api.annotations import SourceId
 from headgate.api.application import SparkApplication
 from headgate.api.query import Query
 from headgate.decision.driver import Driver, Obstacle
 from headgate.decision.observation import Observation, SourceObservation
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.metric_table import since
-from headgate.reconcile.ports import Hindrance, Outage, OutageReason, Ports
-from headgate.reconcile.readings import DriverMetrics, Place, QueryMetrics, SourceMetrics
+from headgate.reconcile.ports import Outage, OutageReason, Ports, Problem
+from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics
 from headgate.reconcile.track import HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME, Track
 from headgate_contract import ControlDocument
 from headgate_contract.codec import LARGEST_WHOLE
@@ -46,7 +47,7 @@ class Seen:
     published: ControlDocument | None
     observations: Mapping[str, Observation]
     """By query of the resource."""
-    hindrance: Hindrance | None
+    hindrance: Problem | None
     """What keeps executors away, by what their pods show."""
 
     @property
@@ -86,7 +87,14 @@ def observe(
     metrics = None if memory.metrics is None else since(memory.metrics, oldest)
     answers = {} if memory.metrics is None else memory.metrics.answers_since(oldest)
     if metrics is not None:
-        memory = replace(memory, tracks=_tracks(application, metrics, memory))
+        tracks = {
+            name: memory.tracks.get(name, Track()).following(
+                found, attempt=_attempt(name, found, memory), at=metrics.at
+            )
+            for name in (query.name for query in application.spec.queries)
+            if (found := metrics.queries.get(name)) is not None
+        }
+        memory = replace(memory, tracks=tracks)
     seen = Seen(
         now=now,
         driver=driver,
@@ -116,16 +124,6 @@ def _with_metrics(memory: LoopMemory, driver: Driver | None, ports: Ports, now: 
     return replace(memory, outage=None, metrics=sample)
 
 
-def _tracks(application: SparkApplication, metrics: DriverMetrics, memory: LoopMemory) -> Mapping[str, Track]:
-    return {
-        query.name: memory.tracks.get(query.name, Track()).following(
-            found, attempt=_attempt(query.name, found, memory), at=metrics.at
-        )
-        for query in application.spec.queries
-        if (found := metrics.queries.get(query.name)) is not None
-    }
-
-
 def _attempt(name: str, query: QueryMetrics | None, memory: LoopMemory) -> int:
     """Return the run of the query by its start, in milliseconds of Unix time.
 
@@ -149,10 +147,7 @@ def _observation(query: Query, metrics: DriverMetrics | None, memory: LoopMemory
         attempt=attempt,
         sources={
             name: observation_of(
-                reported,
-                held_by=track.held_by.get(name),
-                query_ended=found.active is False,
-                at=metrics.at,
+                reported, held_by=track.held_by.get(name), query_ended=found.active is False, at=metrics.at
             )
             for name, reported in found.sources.items()
         },
@@ -162,7 +157,7 @@ def _observation(query: Query, metrics: DriverMetrics | None, memory: LoopMemory
     )
 
 
-def _with_answers(observation: Observation, query: Query, answers: Mapping[Place, float]) -> Observation:
+def _with_answers(observation: Observation, query: Query, answers: Mapping[SourceId, float]) -> Observation:
     """Add what the sources' own expressions returned; the driver need not have been heard for that."""
     answered = {
         source.name: with_fields(

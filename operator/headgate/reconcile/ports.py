@@ -108,10 +108,11 @@ class Outage:
     """What is known all the same; `None`: what was known before, as far as the loop remembers it."""
 
 
-class Hindrance(NamedTuple):
-    """What keeps executors away."""
+class Problem(NamedTuple):
+    """What is not as a person has asked for."""
 
     reason: str
+    """PascalCase, as in conditions."""
     message: str
     """What it is, in the words of whoever says so, and the remedy."""
 
@@ -119,7 +120,7 @@ class Hindrance(NamedTuple):
 class ExecutorPods(Protocol):
     """Looks after the pods of executors that have not registered."""
 
-    def hindrance(self) -> Hindrance | None:
+    def hindrance(self) -> Problem | None:
         """Return what keeps them from it; `None` where nothing is known to."""
 
 

@@ -8,7 +8,7 @@ until something is known again.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from headgate.api.application import SparkApplication
 from headgate.decision.driver import State
@@ -17,7 +17,7 @@ from headgate.reconcile.answers import FALSE, TRUE, Answer
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.observe import Seen
-from headgate.reconcile.ports import OutageReason
+from headgate.reconcile.ports import OutageReason, Problem
 
 IN_TRANSITION = frozenset({State.PENDING, State.STARTING, State.STOPPING, State.BACKING_OFF})
 """States that lead to another one without anybody's help."""
@@ -37,15 +37,7 @@ NOBODY_TO_ASK: Final = frozenset(
 """No outage: there is nobody to ask, or nobody has asked."""
 
 
-class Trouble(NamedTuple):
-    """What keeps a driver that runs from doing what it is there for, for now or until somebody helps."""
-
-    reason: str
-    message: str
-
-
 def ready(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
-    """Return whether the application does what it is there for, as far as is known."""
     step = plan.step
     if step.state is State.COMPLETED:
         return Answer("Ready", TRUE, step.reason, step.message)
@@ -62,7 +54,6 @@ def ready(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
 
 
 def stalled(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
-    """Return whether it waits for a person."""
     step, trouble = plan.step, _trouble(seen, plan, memory)
     if step.state is State.RUNNING and not step.needs_help and trouble is not None:
         return Answer("Stalled", TRUE, *trouble)
@@ -70,37 +61,37 @@ def stalled(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
     return Answer("Stalled", TRUE if is_stalled else FALSE, step.reason, step.message)
 
 
-def _awaited(seen: Seen, plan: Plan, memory: LoopMemory) -> Trouble | None:
+def _awaited(seen: Seen, plan: Plan, memory: LoopMemory) -> Problem | None:
     """Return what the driver that runs is still to get, or to tell."""
     if is_not_heard_yet(seen):
-        return Trouble(OutageReason.DRIVER_STARTING, NOT_HEARD_YET)
+        return Problem(OutageReason.DRIVER_STARTING, NOT_HEARD_YET)
     awaited = executors.first_awaited(seen, plan, memory)
-    return None if awaited is None else Trouble(executors.EXECUTORS_AWAITED, awaited)
+    return None if awaited is None else Problem(executors.EXECUTORS_AWAITED, awaited)
 
 
-def _trouble(seen: Seen, plan: Plan, memory: LoopMemory) -> Trouble | None:
+def _trouble(seen: Seen, plan: Plan, memory: LoopMemory) -> Problem | None:
+    """Return what keeps a driver that runs from doing what it is there for, until somebody helps."""
     if seen.metrics is None:
         return _trouble_before(plan, memory)
     failures = (query.failure for query in seen.metrics.queries.values())
     failed = "; ".join(failure for failure in failures if failure is not None)
     if failed:
-        return Trouble(STREAMING_QUERY_FAILED, failed)
+        return Problem(STREAMING_QUERY_FAILED, failed)
     missing = executors.has_none(seen, plan, memory)
-    return None if missing is None else Trouble(executors.EXECUTORS_MISSING, missing)
+    return None if missing is None else Problem(executors.EXECUTORS_MISSING, missing)
 
 
-def _trouble_before(plan: Plan, memory: LoopMemory) -> Trouble | None:
+def _trouble_before(plan: Plan, memory: LoopMemory) -> Problem | None:
     """Return the trouble of this attempt that was known last."""
     before = memory.status
     if before is None or before.attempt != plan.step.history.attempt:
         return None
     kinds = (STREAMING_QUERY_FAILED, executors.EXECUTORS_MISSING)
     told = before.condition("Ready")
-    return Trouble(told.reason, told.message) if told is not None and told.reason in kinds else None
+    return Problem(told.reason, told.message) if told is not None and told.reason in kinds else None
 
 
 def reconciling(application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
-    """Return whether something is on its way by itself."""
     step = plan.step
     if step.needs_help:
         return Answer("Reconciling", FALSE, step.reason, step.message)
@@ -125,8 +116,7 @@ def _brings_in_force(application: SparkApplication, seen: Seen, plan: Plan, memo
     before = memory.status
     if before is None or before.observed_generation != application.metadata.generation:
         return plan.publishes or _is_behind(seen, plan)
-    told = before.condition("Reconciling")
-    return told is not None and told.status is TRUE and _is_behind(seen, plan)
+    return before.says("Reconciling", TRUE) and _is_behind(seen, plan)
 
 
 def _is_behind(seen: Seen, plan: Plan) -> bool:

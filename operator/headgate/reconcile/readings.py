@@ -15,11 +15,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from headgate.api.annotations import SourceId
 from headgate_contract.lag_votes import LagVoter
-
-Place = tuple[str, str]
-"""Query and source."""
-
 
 MOST_QUERIES = 512
 MOST_SOURCES = 2048
@@ -166,7 +163,7 @@ class DriverMetrics(msgspec.Struct, kw_only=True, gc=False):
     """Of all its queries."""
     older: dict[Column, float] = {}
     """Unix times of the columns that are not from `at`, but from before."""
-    answers: dict[Place, Answered] = {}
+    answers: dict[SourceId, Answered] = {}
     """What `backlog.query` returned. It says nothing of the driver, and stands where that is not heard."""
 
     def query(self, name: str) -> QueryMetrics:
@@ -188,9 +185,9 @@ class DriverMetrics(msgspec.Struct, kw_only=True, gc=False):
     def at_of(self, column: Column) -> float:
         return self.older.get(column, self.at)
 
-    def answers_since(self, oldest: float) -> dict[Place, float]:
+    def answers_since(self, oldest: float) -> dict[SourceId, float]:
         """Return what the expressions returned, where that is not from before `oldest` (Unix time)."""
-        return {place: answer.value for place, answer in self.answers.items() if answer.at >= oldest}
+        return {source: answer.value for source, answer in self.answers.items() if answer.at >= oldest}
 
     @property
     def is_full(self) -> bool:

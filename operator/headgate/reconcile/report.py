@@ -27,7 +27,7 @@ def report(
 ) -> tuple[tuple[Event, ...], LoopMemory]:
     """Tell what changed, and return the events and the memory of having told them."""
     status = status_of(application, seen, plan, memory)
-    in_vain = complaints(application, seen)
+    in_vain = tuple(complaints(application, seen))
     events = (
         *changes(memory.status, status, seen, plan),
         *(

@@ -7,6 +7,7 @@ floor they are small whatever their ratio: a live query whose lag goes from two 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
@@ -48,18 +49,14 @@ def _numbers(status: SparkApplicationStatus) -> Iterator[tuple[tuple[str, ...], 
     for query in status.queries:
         interval = 0.0 if query.interval is None else query.interval.total_seconds()
         small_lag = SMALL_LAG_SECONDS + 2 * interval
-        yield (query.name, "eta"), Number(_eta(query.eta), SMALL_ETA_SECONDS)
+        never = query.eta == "never"
+        eta = math.inf if never else in_seconds(parse_duration(query.eta)) if query.eta else None
+        yield (query.name, "eta"), Number(eta, SMALL_ETA_SECONDS)
         for source in query.sources:
             lag = in_seconds(source.watermark_lag)
             pending = max(SMALL_PENDING_RECORDS, float(query.grant or 0))
             yield (query.name, source.name, "lag"), Number(lag, small_lag)
             yield (query.name, source.name, "pending"), Number(source.pending_records, pending)
-
-
-def _eta(text: str | None) -> float | None:
-    if text is None:
-        return None
-    return float("inf") if text == "never" else parse_duration(text).total_seconds()
 
 
 _MOVING: Final[Mapping[type[StatusModel], frozenset[str]]] = {

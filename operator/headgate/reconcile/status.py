@@ -16,6 +16,7 @@ from headgate.api.duration import format_duration
 from headgate.api.labels import executors_of
 from headgate.api.query import Query
 from headgate.api.status import (
+    VOTERS,
     AlignmentStatus,
     ConditionStatus,
     OffsetUnit,
@@ -25,7 +26,7 @@ from headgate.api.status import (
     Summary,
     Votes,
 )
-from headgate.decision.verdict import SourceVerdict, Verdict
+from headgate.decision.verdict import SourceVerdict
 from headgate.decision.voters import Reason
 from headgate.reconcile.alignment import alignment_statuses, groups
 from headgate.reconcile.conditions import conditions
@@ -83,11 +84,7 @@ def _spark_version(seen: Seen, memory: LoopMemory, attempt: int) -> str | None:
 
 
 def _query(
-    query: Query,
-    seen: Seen,
-    plan: Plan,
-    memory: LoopMemory,
-    aligned: Mapping[SourceId, AlignmentStatus],
+    query: Query, seen: Seen, plan: Plan, memory: LoopMemory, aligned: Mapping[SourceId, AlignmentStatus]
 ) -> QueryStatus:
     name, verdict = query.name, plan.verdicts[query.name]
     reported = seen.query(name) or QueryMetrics(sources={})
@@ -96,6 +93,10 @@ def _query(
     is_at_rest = plan.step.state.is_at_rest  # what it was in when its driver ended is no news of it any more
     backlog = verdict.backlog and not is_at_rest
     changed = before is None or before.backlog != backlog
+    is_of_attempt = memory.status is not None and memory.status.attempt == plan.step.history.attempt
+    interval = reported.interval_seconds
+    if interval is None and seen.living_driver is not None:
+        interval = verdict.interval_seconds  # what it was told
     in_force = None if seen.metrics is None else seen.metrics.control_generation
     track = memory.tracks.get(name, Track())
     sources = tuple(
@@ -114,8 +115,8 @@ def _query(
         backlog=backlog,
         reason=None if verdict.reason is None or is_at_rest else verdict.reason.value,
         since=moment(seen.now) if before is None or changed else before.since,
-        changes=_changes(before, plan, memory, changed=changed and not is_at_rest),
-        interval=_interval(verdict, reported, seen),
+        changes=before.changes + (changed and not is_at_rest) if before is not None and is_of_attempt else 0,
+        interval=seconds(interval),
         acknowledged=in_force == plan.document.generation and not reported.unplanned,
         trigger_problem=reported.trigger_problem,
         real_time=reported.real_time,
@@ -132,13 +133,6 @@ def _query(
     )
 
 
-def _interval(verdict: Verdict, reported: QueryMetrics, seen: Seen) -> timedelta | None:
-    """Return the interval in force: what the driver says, or else what it was told; none without a driver."""
-    if reported.interval_seconds is not None:
-        return seconds(reported.interval_seconds)
-    return None if seen.living_driver is None else seconds(verdict.interval_seconds)
-
-
 def _shown(declared: Iterable[str], reported: Iterable[str]) -> tuple[str, ...]:
     """Return the sources that a status can hold: the declared ones first, then others of the job.
 
@@ -147,13 +141,6 @@ def _shown(declared: Iterable[str], reported: Iterable[str]) -> tuple[str, ...]:
     """
     others = (name for name in reported if re.fullmatch(r"[^,/\s]{1,249}", name))
     return tuple(dict.fromkeys((*declared, *others)))[:MOST_SOURCES]
-
-
-def _changes(before: QueryStatus | None, plan: Plan, memory: LoopMemory, *, changed: bool) -> int:
-    """Count the changes of the verdict in this attempt of the driver."""
-    if before is None or memory.status is None or memory.status.attempt != plan.step.history.attempt:
-        return 0
-    return before.changes + changed
 
 
 def _source(
@@ -181,13 +168,7 @@ def _source(
 
 def _votes(verdict: SourceVerdict) -> Votes:
     words = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}
-    said = {reason: words[vote] for reason, vote in verdict.votes.items()}
-    return Votes(
-        phase=said.get(Reason.PHASE),
-        watermark_lag=said.get(Reason.WATERMARK_LAG),
-        pending_records=said.get(Reason.PENDING_RECORDS),
-        query=said.get(Reason.QUERY),
-    )
+    return Votes(**{VOTERS[reason]: words[vote] for reason, vote in verdict.votes.items()})
 
 
 def _summary(queries: tuple[QueryStatus, ...], *, is_at_rest: bool) -> Summary:

@@ -9,7 +9,6 @@ is packed, since a large cluster has ten thousand of each.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest
@@ -47,20 +46,15 @@ class Packed:
         return manifest
 
 
-@dataclass(slots=True)
-class Family:
-    """An application with its driver pods."""
-
-    application: Packed | None = None
-    pods: dict[str, Packed] = field(default_factory=dict)
-    """By name."""
+Slot = tuple[Kind, str]
+"""What an object is and its name, within the family of an application and its driver pods."""
 
 
 class Cache:
     """Applications and their driver pods, by the key of the application."""
 
     def __init__(self) -> None:
-        self._families: dict[Key, Family] = {}
+        self._families: dict[Key, dict[Slot, Packed]] = {}
         self._stalled: set[Key] = set()
         """Those of them that wait for a person."""
         self._gone: dict[str, Kind] = {}
@@ -72,27 +66,23 @@ class Cache:
 
     def application(self, key: Key) -> Manifest | None:
         """Return the application, without what nobody reads."""
-        family = self._families.get(key)
-        return None if family is None or family.application is None else family.application.open()
+        found = self._families.get(key, {}).get((APPLICATIONS, key.name))
+        return None if found is None else found.open()
 
     def pods(self, key: Key) -> tuple[Manifest, ...]:
         """Return the driver pods of the application, without what nobody reads."""
-        family = self._families.get(key)
-        return () if family is None else tuple(pod.open() for pod in family.pods.values())
+        family = list(self._families.get(key, {}).items())  # a poller asks from a thread of its own
+        return tuple(packed.open() for (kind, _), packed in family if kind == PODS)
 
     def pod(self, key: Key, name: str) -> Manifest | None:
-        family = self._families.get(key)
-        found = None if family is None else family.pods.get(name)
+        found = self._families.get(key, {}).get((PODS, name))
         return None if found is None else found.open()
 
     def objects(self, kind: Kind, namespace: str | None = None) -> dict[str, Packed]:
         """Return all applications, or all pods, of a namespace or of all of them, by uid."""
         families = [family for key, family in self._families.items() if namespace in (None, key.namespace)]
-        if kind == APPLICATIONS:
-            packed = [family.application for family in families if family.application is not None]
-        else:
-            packed = [pod for family in families for pod in family.pods.values()]
-        return {one.uid: one for one in packed}
+        found = (packed for family in families for (of, _), packed in family.items() if of == kind)
+        return {one.uid: one for one in found}
 
     def gone_applications(self) -> frozenset[str]:
         """Return the uids of applications that are known to be gone."""
@@ -105,69 +95,57 @@ class Cache:
     def put_application(self, manifest: Manifest) -> Key | None:
         """Take in an application, as a watch or an answer shows it; returns its key, `None` if that is no news."""
         key = key_of(manifest)
-        family = self._families.setdefault(key, Family())
-        is_news = self._is_news(manifest, family.application, _without_bookkeeping)
-        if is_news:
-            family.application = Packed(_without_bookkeeping(manifest))
-            if _is_stalled(manifest):
-                self._stalled.add(key)
-            else:
-                self._stalled.discard(key)
-        self._tidy(key)
-        return key if is_news else None
+        if not self._put(key, APPLICATIONS, manifest, _without_bookkeeping):
+            return None
+        conditions = (manifest.get("status") or {}).get("conditions", ())
+        is_stalled = any(one["type"] == "Stalled" and one["status"] == "True" for one in conditions)
+        (self._stalled.add if is_stalled else self._stalled.discard)(key)
+        return key
 
     def drop_application(self, manifest: Manifest) -> Key:
         key = key_of(manifest)
-        family = self._families.setdefault(key, Family())
-        self._bury(APPLICATIONS, manifest)
-        if _is_same(manifest, family.application):
-            family.application = None
+        if self._drop(key, APPLICATIONS, manifest):
             self._stalled.discard(key)
-        self._tidy(key)
         return key
 
     def put_pod(self, manifest: Manifest) -> Key | None:
         """Take in a driver pod; returns whose it is, `None` for no news, and for a pod of another kind."""
         key = application_of(manifest)
-        if key is None:
-            return None
-        family, name = self._families.setdefault(key, Family()), manifest["metadata"]["name"]
-        is_news = self._is_news(manifest, family.pods.get(name), _slim_pod)
-        if is_news:
-            family.pods[name] = Packed(_slim_pod(manifest))
-        self._tidy(key)
-        return key if is_news else None
+        return key if key is not None and self._put(key, PODS, manifest, _slim_pod) else None
 
     def drop_pod(self, manifest: Manifest) -> Key | None:
         """Take in that a driver pod is gone; returns whose it was, or `None` for a pod of another kind."""
         key = application_of(manifest)
-        if key is None:
-            return None
-        family, name = self._families.setdefault(key, Family()), manifest["metadata"]["name"]
-        self._bury(PODS, manifest)
-        if _is_same(manifest, family.pods.get(name)):
-            del family.pods[name]
-        self._tidy(key)
+        if key is not None:
+            self._drop(key, PODS, manifest)
         return key
 
-    def _is_news(
-        self, manifest: Manifest, known: Packed | None, slim: Callable[[Manifest], Manifest]
-    ) -> bool:
-        if manifest["metadata"]["uid"] in self._gone:
+    def _put(self, key: Key, kind: Kind, manifest: Manifest, slim: Callable[[Manifest], Manifest]) -> bool:
+        """Keep an object, without what nobody reads, if it is news; returns whether it is."""
+        metadata, version = manifest["metadata"], version_of(manifest)
+        slot = kind, metadata["name"]
+        known = self._families.get(key, {}).get(slot)
+        is_old = known is not None and version < known.version
+        if metadata["uid"] in self._gone or is_old:
             return False
-        if known is None or (version := version_of(manifest)) > known.version:
-            return True
-        return version == known.version and slim(manifest) != known.open()
+        if known is not None and version == known.version and slim(manifest) == known.open():
+            return False
+        self._families.setdefault(key, {})[slot] = Packed(slim(manifest))
+        return True
 
-    def _bury(self, kind: Kind, manifest: Manifest) -> None:
-        self._gone[manifest["metadata"]["uid"]] = kind
+    def _drop(self, key: Key, kind: Kind, manifest: Manifest) -> bool:
+        """Take in that an object is gone, and its uid with it for good; returns whether it was known."""
+        uid, slot = manifest["metadata"]["uid"], (kind, manifest["metadata"]["name"])
+        self._gone[uid] = kind
         while len(self._gone) > GONE_KEPT:
             del self._gone[next(iter(self._gone))]
-
-    def _tidy(self, key: Key) -> None:
-        family = self._families[key]
-        if family.application is None and not family.pods:
+        family = self._families.get(key, {})
+        if slot not in family or family[slot].uid != uid:
+            return False
+        del family[slot]
+        if not family:
             del self._families[key]
+        return True
 
 
 def application_of(pod: Manifest) -> Key | None:
@@ -177,15 +155,6 @@ def application_of(pod: Manifest) -> Key | None:
     if labels.get(ROLE) != DRIVER or APPLICATION not in labels:
         return None
     return Key(metadata["namespace"], labels[APPLICATION])
-
-
-def _is_stalled(application: Manifest) -> bool:
-    conditions = (application.get("status") or {}).get("conditions", ())
-    return any(one["type"] == "Stalled" and one["status"] == "True" for one in conditions)
-
-
-def _is_same(manifest: Manifest, known: Packed | None) -> bool:
-    return known is not None and known.uid == manifest["metadata"]["uid"]
 
 
 def _without_bookkeeping(manifest: Manifest) -> Manifest:

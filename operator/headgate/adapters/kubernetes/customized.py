@@ -33,22 +33,21 @@ class Volume:
     options: Mapping[str, str]
 
 
-def extra_labels(conf: Conf) -> dict[str, str]:
-    return _not_ours(_below(conf, "driver.label."))
-
-
-def extra_annotations(conf: Conf) -> dict[str, str]:
-    return _not_ours(_below(conf, "driver.annotation."))
+def marks(conf: Conf, kind: str) -> dict[str, str]:
+    """Return labels or annotations; `kind` is `label` or `annotation`."""
+    given = _below(conf, f"driver.{kind}.")
+    return {name: value for name, value in given.items() if not name.startswith(OURS)}
 
 
 def environment(conf: Conf) -> list[Manifest]:
     """Return environment variables: given, or taken from a secret (`secretName:key`)."""
-    given = [{"name": name, "value": value} for name, value in _below(conf, "driverEnv.").items()]
-    taken = [
-        {"name": name, "valueFrom": {"secretKeyRef": dict(zip(("name", "key"), _split(value), strict=True))}}
-        for name, value in _below(conf, "driver.secretKeyRef.").items()
+    given: list[Manifest] = [
+        {"name": name, "value": value} for name, value in _below(conf, "driverEnv.").items()
     ]
-    return given + taken
+    for variable, reference in _below(conf, "driver.secretKeyRef.").items():
+        name, _, key = reference.partition(":")
+        given.append({"name": variable, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}})
+    return given
 
 
 def pod_members(conf: Conf) -> Manifest:
@@ -60,12 +59,6 @@ def pod_members(conf: Conf) -> Manifest:
         members["imagePullSecrets"] = [{"name": name.strip()} for name in secrets.split(",") if name.strip()]
     scheduler = conf.get(f"{PREFIX}driver.scheduler.name", conf.get(f"{PREFIX}scheduler.name"))
     return members if scheduler is None else {**members, "schedulerName": scheduler}
-
-
-def container_members(conf: Conf) -> Manifest:
-    """Return what belongs into the driver's container as it is."""
-    policy = conf.get(f"{PREFIX}container.image.pullPolicy")
-    return {} if policy is None else {"imagePullPolicy": policy}
 
 
 def volumes(conf: Conf) -> list[Manifest]:
@@ -92,12 +85,8 @@ def volumes_of(conf: Conf) -> Iterator[Volume]:
         if kind and name and setting:
             found[kind, name][setting] = value
     for (kind, name), settings in sorted(found.items()):
-        yield Volume(
-            type=kind,
-            name=name,
-            mount=_of(settings, "mount."),
-            options=_of(settings, "options."),
-        )
+        mount, options = _of(settings, "mount."), _of(settings, "options.")
+        yield Volume(type=kind, name=name, mount=mount, options=options)
 
 
 def _mount(volume: Volume) -> Manifest:
@@ -119,12 +108,3 @@ def _of(settings: Mapping[str, str], beginning: str) -> dict[str, str]:
         for key, value in sorted(settings.items())
         if key.startswith(beginning) and key != beginning
     }
-
-
-def _not_ours(marks: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in marks.items() if not name.startswith(OURS)}
-
-
-def _split(reference: str) -> tuple[str, str]:
-    name, _, key = reference.partition(":")
-    return name, key

@@ -144,9 +144,19 @@ class EventRecorder:
         self._recorded[name] = replace(recorded, count=recorded.count + 1)
         while len(self._recorded) > REMEMBERED:
             self._recorded.popitem(last=False)
-        if recorded.count == 0 and await self._create(name, about, event):
-            return
-        await self._count_up(Key(about.key.namespace, name), about, event, recorded.count + 1)
+        if recorded.count == 0:
+            with suppress(ApiConflict):  # told by the process before this one
+                await self._cluster.create(EVENTS, self._manifest(name, about, event))
+                return
+        seen_last = {
+            "count": max(2, recorded.count + 1),
+            "lastTimestamp": rfc3339(event.at),
+            "message": event.message[:LONGEST_MESSAGE],
+        }
+        try:
+            await self._cluster.patch(EVENTS, Key(about.key.namespace, name), seen_last)
+        except ApiNotFound:
+            await self._cluster.create(EVENTS, self._manifest(name, about, event))
 
     def _combined(self, about: Owner, event: Event) -> tuple[str, Event]:
         """Return the event and its name: those of all that are alike, where too many of them were told apart."""
@@ -161,24 +171,6 @@ class EventRecorder:
             alike.said.add(name)
             return name, event
         return _name(about, event.reason, ""), replace(event, message=f"{COMBINED}{event.message}")
-
-    async def _create(self, name: str, about: Owner, event: Event) -> bool:
-        try:
-            await self._cluster.create(EVENTS, self._manifest(name, about, event))
-        except ApiConflict:  # told by the process before this one
-            return False
-        return True
-
-    async def _count_up(self, key: Key, about: Owner, event: Event, count: int) -> None:
-        seen_last = {
-            "count": max(2, count),
-            "lastTimestamp": rfc3339(event.at),
-            "message": event.message[:LONGEST_MESSAGE],
-        }
-        try:
-            await self._cluster.patch(EVENTS, key, seen_last)
-        except ApiNotFound:
-            await self._cluster.create(EVENTS, self._manifest(key.name, about, event))
 
     def _manifest(self, name: str, about: Owner, event: Event) -> Manifest:
         moment = rfc3339(event.at)

@@ -12,20 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headgate.adapters.kubernetes.client import PODS, Cluster, Manifest
-from headgate.adapters.kubernetes.pods import (
-    CREATING_SECONDS,
-    IN_THE_MAKING,
-    changed_at,
-    condition_of,
-    in_words,
-    why_it_waits,
-)
+from headgate.adapters.kubernetes.pods import in_the_making, unscheduled, why_it_waits
 from headgate.api.labels import executors_of
 from headgate.clock import steady_seconds
-from headgate.decision.driver import StepReason
 from headgate.errors import TransientError
 from headgate.key import Key
-from headgate.reconcile.ports import Hindrance
+from headgate.reconcile.ports import Problem
 
 AGAIN_SECONDS = 60.0
 """Seconds between two looks at the pods of one application."""
@@ -41,9 +33,9 @@ class ExecutorLook:
     def __init__(self) -> None:
         self.at = -float("inf")
         """When that was, on a clock that only goes forward."""
-        self._hindrance: Hindrance | None = None
+        self._hindrance: Problem | None = None
 
-    def hindrance(self) -> Hindrance | None:
+    def hindrance(self) -> Problem | None:
         return self._hindrance
 
     def take(self, pods: Sequence[Manifest], now: float) -> None:
@@ -74,7 +66,7 @@ class ExecutorLooks:
         look.take(pods, now)
 
 
-def hindrance_of(pods: Sequence[Manifest], now: float) -> Hindrance | None:
+def hindrance_of(pods: Sequence[Manifest], now: float) -> Problem | None:
     """Return what keeps the first executor from running that anything is known to; `now` is Unix time."""
     for told in (_waiting, _unscheduled, _in_the_making):
         for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):
@@ -90,32 +82,21 @@ def _waits(pod: Manifest) -> dict[str, Any]:
     return next((state["waiting"] for state in states if "waiting" in state), {})
 
 
-def _waiting(pod: Manifest, now: float) -> Hindrance | None:  # noqa: ARG001  as its like
-    problem = why_it_waits(_waits(pod), "spec.image", "the executors'")
-    return None if problem is None else Hindrance(problem[0], f"the container of {_name(pod)} {problem[1]}")
+def _waiting(pod: Manifest, now: float) -> Problem | None:  # noqa: ARG001  as its like
+    return why_it_waits(_waits(pod), f"the container of {_name(pod)}", "spec.image", "the executors'")
 
 
-def _unscheduled(pod: Manifest, now: float) -> Hindrance | None:  # noqa: ARG001
-    scheduled = condition_of(pod, "PodScheduled")
-    if pod.get("status", {}).get("phase", "Pending") != "Pending" or scheduled.get("status") != "False":
-        return None
-    told = in_words(scheduled.get("reason", "Unschedulable"), scheduled.get("message"))
+def _unscheduled(pod: Manifest, now: float) -> Problem | None:  # noqa: ARG001
     remedy = (
         "add nodes that take it, lower executor.cores, executor.memory or executor.instances, or let "
         "executor.podTemplate tolerate the taints of nodes that have room"
     )
-    return Hindrance(StepReason.UNSCHEDULABLE, f"no node takes {_name(pod)} ({told}); {remedy}")
+    is_pending = pod.get("status", {}).get("phase", "Pending") == "Pending"
+    return unscheduled(pod, _name(pod), remedy) if is_pending else None
 
 
-def _in_the_making(pod: Manifest, now: float) -> Hindrance | None:
-    reason = _waits(pod).get("reason")
-    if reason not in IN_THE_MAKING or now < changed_at(pod, "PodScheduled") + CREATING_SECONDS:
-        return None
-    message = (
-        f"the container of {_name(pod)} has been in the making for more than {CREATING_SECONDS / 60:.0f} minutes "
-        f"({reason}); its events say what it waits for: kubectl describe pod {_name(pod)}"
-    )
-    return Hindrance(StepReason.CONTAINER_CREATING, message)
+def _in_the_making(pod: Manifest, now: float) -> Problem | None:
+    return in_the_making(pod, _waits(pod), f"the container of {_name(pod)}", now)
 
 
 def _name(pod: Manifest) -> str:

@@ -31,7 +31,7 @@ class Known:
 
 
 @dataclass(slots=True)
-class History:
+class StoreHistory:
     """Compares what is read with what was known before."""
 
     contradiction: str | None = None

@@ -88,12 +88,16 @@ class DriverStart:
 
 def driver_pod(start: DriverStart) -> Manifest:
     conf, application = start.launch.spark_conf, start.owner.key
+    locations = checkpoint_locations(conf, start.document.queries)
+    annotations = {CONTROL: write(start.document), REVISION: start.launch.revision}
+    if locations:
+        annotations[LOCATIONS] = "\n".join(locations)
     metadata = {
         "name": driver_name(application.name, start.attempt),
         "namespace": application.namespace,
-        "labels": customized.extra_labels(conf) | driver_labels(application, start.attempt),
+        "labels": customized.marks(conf, "label") | driver_labels(application, start.attempt),
         "ownerReferences": [start.owner.reference()],
-        "annotations": customized.extra_annotations(conf) | _annotations(start),
+        "annotations": customized.marks(conf, "annotation") | annotations,
     }
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _pod_spec(start)}
     return with_template(pod, start.launch.driver_template)
@@ -138,15 +142,6 @@ def _grace_seconds(start: DriverStart) -> int:
     return int(start.document.grace_period_seconds + SCRIPT_SECONDS)
 
 
-def _annotations(start: DriverStart) -> dict[str, str]:
-    locations = checkpoint_locations(start.launch.spark_conf, start.document.queries)
-    return {
-        CONTROL: write(start.document),
-        REVISION: start.launch.revision,
-        **({LOCATIONS: "\n".join(locations)} if locations else {}),
-    }
-
-
 def _pod_spec(start: DriverStart) -> Manifest:
     control = {"fieldPath": f"metadata.annotations['{CONTROL}']"}
     return {
@@ -171,6 +166,7 @@ def _driver_container(start: DriverStart) -> Manifest:
     own_address = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     before = [{"name": PREVIOUS_END, "value": OOM_KILLED}] if start.follows_oom_kill else []
     handed_over = [{"name": name, "value": _literal(text)} for name, text in _handed_over(start).items()]
+    pull_policy = conf.get(f"{customized.PREFIX}container.image.pullPolicy")
     return {
         "name": CONTAINER,
         "image": image_of(start.launch, start.defaults),
@@ -193,7 +189,7 @@ def _driver_container(start: DriverStart) -> Manifest:
             *_writable_mounts(),
             *customized.mounts(conf),
         ],
-        **customized.container_members(conf),
+        **({} if pull_policy is None else {"imagePullPolicy": pull_policy}),
     }
 
 

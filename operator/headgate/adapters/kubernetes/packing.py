@@ -24,7 +24,6 @@ def packed_json(document: Any) -> bytes:
 
 
 def json_bytes(packed: bytes) -> bytes:
-    """Return the text of a document that was packed."""
     return zlib.decompress(packed)
 
 

@@ -16,6 +16,7 @@ from headgate.adapters.kubernetes.names import ATTEMPT, CONTAINER, REVISION
 from headgate.adapters.kubernetes.times import unix_time
 from headgate.adapters.last_words import LONGEST_NOTE, last_words
 from headgate.decision.driver import Driver, Exit, Obstacle, StepReason
+from headgate.reconcile.ports import Problem
 from headgate_contract.exit_codes import OOM_KILLED, ExitCode
 from headgate_contract.foreign import scrubbed
 
@@ -198,7 +199,21 @@ def _obstacle(pod: Manifest, now: float) -> Obstacle | None:
         return _unreachable(pod, changed_at(pod, "DisruptionTarget"))
     if status.get("phase", "Pending") != "Pending":
         return None
-    return _unscheduled(pod) or _waiting(pod) or _in_the_making(pod, now)
+    remedy = (
+        "add nodes, lower driver.cores and driver.memory, or let driver.podTemplate tolerate the taints of nodes "
+        "that have room"
+    )
+    container, since = _state(pod).get("waiting", {}), changed_at(pod, "PodScheduled")
+    found = (
+        unscheduled(pod, "the driver", remedy)
+        or _waiting(pod)
+        or in_the_making(pod, container, "the driver's container", now)
+    )
+    return (
+        None
+        if found is None
+        else Obstacle(reason=StepReason(found.reason), message=found.message, since=since)
+    )
 
 
 def _unreachable(pod: Manifest, since: float) -> Obstacle:
@@ -210,64 +225,56 @@ def _unreachable(pod: Manifest, since: float) -> Obstacle:
     return Obstacle(reason=StepReason.NODE_UNREACHABLE, message=message, since=since)
 
 
-def _unscheduled(pod: Manifest) -> Obstacle | None:
+def unscheduled(pod: Manifest, who: str, remedy: str) -> Problem | None:
+    """Return that no node takes a pod; `who` is it."""
     scheduled = condition_of(pod, "PodScheduled")
     if scheduled.get("status") != "False":
         return None
     told = in_words(scheduled.get("reason", "Unschedulable"), scheduled.get("message"))
-    return Obstacle(
-        reason=StepReason.UNSCHEDULABLE,
-        message=f"no node takes the driver ({told}); add nodes, lower driver.cores and driver.memory, or let "
-        "driver.podTemplate tolerate the taints of nodes that have room",
-        since=changed_at(pod, "PodScheduled"),
-    )
+    return Problem(StepReason.UNSCHEDULABLE, f"no node takes {who} ({told}); {remedy}")
 
 
-def _what_waits(pod: Manifest) -> tuple[str, Mapping[str, Any]]:
-    """Return the container that waits, and as what: an init container that cannot start keeps the driver from it."""
+def _waiting(pod: Manifest) -> Problem | None:
+    """Return why the driver's container waits, or an init container that keeps it from starting."""
+    name, waiting, image, whose = CONTAINER, _state(pod).get("waiting", {}), "spec.image", "the driver's"
     for one in pod.get("status", {}).get("initContainerStatuses", ()):
-        waiting = one.get("state", {}).get("waiting") or {}
-        if waiting.get("reason") in IMAGE_PROBLEMS | CONTAINER_PROBLEMS:
-            return one["name"], waiting
-    return CONTAINER, _state(pod).get("waiting", {})
+        held = one.get("state", {}).get("waiting") or {}
+        if held.get("reason") in IMAGE_PROBLEMS | CONTAINER_PROBLEMS:
+            name, waiting = one["name"], held
+            image = f"the image of {name} in driver.podTemplate"
+            whose = f"the driver's init container {name}: its"
+            break
+    return why_it_waits(waiting, f"{whose} container", image, "the driver's")
 
 
-def _waiting(pod: Manifest) -> Obstacle | None:
-    name, waiting = _what_waits(pod)
-    image = "spec.image" if name == CONTAINER else f"the image of {name} in driver.podTemplate"
-    if (problem := why_it_waits(waiting, image, "the driver's")) is None:
-        return None
-    whose = "the driver's" if name == CONTAINER else f"the driver's init container {name}: its"
-    message = f"{whose} container {problem[1]}"
-    return Obstacle(reason=problem[0], message=message, since=changed_at(pod, "PodScheduled"))
-
-
-def why_it_waits(waiting: Mapping[str, Any], image: str, whose: str) -> tuple[StepReason, str] | None:
-    """Return why a container does not start, in words that follow its name; `None`: it just waits for its turn.
+def why_it_waits(waiting: Mapping[str, Any], container: str, image: str, whose: str) -> Problem | None:
+    """Return why a container does not start; `None`: it just waits for its turn.
 
     `waiting` is the word of the kubelet, `image` says where its image is named, `whose` whose service account it has.
     """
-    does_not_start = f"does not start ({in_words(waiting.get('reason', ''), waiting.get('message'))})"
+    does_not_start = (
+        f"{container} does not start ({in_words(waiting.get('reason', ''), waiting.get('message'))})"
+    )
     if waiting.get("reason") in IMAGE_PROBLEMS:
         remedy = f"correct {image}, or give {whose} service account a pull secret"
-        return StepReason.IMAGE_PULL_FAILED, f"{does_not_start}; {remedy}"
+        return Problem(StepReason.IMAGE_PULL_FAILED, f"{does_not_start}; {remedy}")
     if waiting.get("reason") in CONTAINER_PROBLEMS:
-        return StepReason.CONTAINER_CONFIG_ERROR, f"{does_not_start}; correct what the kubelet names"
+        remedy = "correct what the kubelet names"
+        return Problem(StepReason.CONTAINER_CONFIG_ERROR, f"{does_not_start}; {remedy}")
     return None
 
 
-def _in_the_making(pod: Manifest, now: float) -> Obstacle | None:
-    reason, since = _state(pod).get("waiting", {}).get("reason"), changed_at(pod, "PodScheduled")
-    if reason not in IN_THE_MAKING or now < since + CREATING_SECONDS:
+def in_the_making(pod: Manifest, waiting: Mapping[str, Any], container: str, now: float) -> Problem | None:
+    """Return that a container has been in the making for long; `now` is Unix time."""
+    reason, name = waiting.get("reason"), pod["metadata"]["name"]
+    if reason not in IN_THE_MAKING or now < changed_at(pod, "PodScheduled") + CREATING_SECONDS:
         return None
-    name = pod["metadata"]["name"]
-    return Obstacle(
-        reason=StepReason.CONTAINER_CREATING,
-        message=f"the driver's container has been in the making for more than {CREATING_SECONDS / 60:.0f} minutes "
-        f"({reason}); the events of pod {name} say what it waits for, be it a volume, a secret, the network or a "
-        f"large image: kubectl describe pod {name}",
-        since=since,
+    message = (
+        f"{container} has been in the making for more than {CREATING_SECONDS / 60:.0f} minutes ({reason}); the "
+        f"events of pod {name} say what it waits for, be it a volume, a secret, the network or a large image: "
+        f"kubectl describe pod {name}"
     )
+    return Problem(StepReason.CONTAINER_CREATING, message)
 
 
 def changed_at(pod: Manifest, kind: str) -> float:

@@ -87,12 +87,9 @@ class PodDrivers:
     def observe(self, now: float) -> Driver | None:
         """Return the driver that lives, or else the newest one that has ended."""
         pod = self.living or (self._pods[-1] if self._pods else None)
-        attempt = None if pod is None else attempt_of(pod)
-        return (
-            None
-            if pod is None or attempt is None
-            else replace(driver_of(pod, attempt, now), untold=self._untold)
-        )
+        if pod is None or (attempt := attempt_of(pod)) is None:
+            return None
+        return replace(driver_of(pod, attempt, now), untold=self._untold)
 
     def obstacle(self, now: float) -> Obstacle | None:
         """Return what was found when the reconcile began, or what is left of an application of the same name."""
@@ -103,7 +100,8 @@ class PodDrivers:
             return next((_held(pod, now) for pod in self._all if _is_held(pod)), None)
         names = ", ".join(sorted(pod["metadata"]["name"] for pod in strangers))
         message = f"an application of the same name was deleted, and its driver is still there: {names}"
-        since = min(unix_time(pod["metadata"].get("deletionTimestamp") or _created(pod)) for pod in strangers)
+        found = [pod["metadata"] for pod in strangers]
+        since = min(unix_time(one.get("deletionTimestamp") or one["creationTimestamp"]) for one in found)
         return Obstacle(reason=StepReason.PREDECESSOR_REMAINS, message=message, since=min(since, now))
 
     def start(
@@ -262,8 +260,3 @@ def _held(pod: Manifest, now: float) -> Obstacle:
     )
     since = min(unix_time(metadata["deletionTimestamp"]), now)
     return Obstacle(reason=StepReason.POD_HELD, message=message, since=since)
-
-
-def _created(pod: Manifest) -> str:
-    created: str = pod["metadata"]["creationTimestamp"]
-    return created

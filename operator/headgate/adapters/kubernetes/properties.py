@@ -82,7 +82,7 @@ def spark_properties(
 
     `grace_seconds` is how long its pod may take to end; its executors get as long.
     """
-    return {
+    better = {
         "spark.app.name": launch.application,
         "spark.jars.ivy": "/tmp/.ivy2",  # noqa: S108  the only folder that may be written to
         "spark.ui.showConsoleProgress": "false",  # PySpark would draw a bar into the log, many times a second
@@ -93,30 +93,29 @@ def spark_properties(
         "spark.executor.memory": launch.executor_memory,
         "spark.executor.instances": str(launch.executor_instances),
         "spark.executor.memoryOverheadFactor": str(OVERHEAD_FACTOR),
-        **({} if is_local(launch) or _makes_volume_claims(launch) else {OWN_VOLUME_CLAIMS: "false"}),
-        **(
-            {}
-            if is_local(launch)
-            else {  # they finish their tasks; Spark 4.0 takes the time for that from their template alone
-                DECOMMISSION: "true",
-                EXECUTOR_GRACE: f"{grace_seconds}s",
-                EXECUTOR_FAILURES: ANY_NUMBER,
-            }
-        ),
-        **({} if is_local(launch) else _between_driver_and_executors(launch) | scratch_properties(launch)),
-        **launch.spark_conf,
-        **({} if is_local(launch) else _cluster_properties(launch, attempt, namespace, defaults)),
+    }
+    must_be = {
         "spark.driver.port": str(DRIVER_PORT),
         "spark.driver.blockManager.port": str(BLOCK_MANAGER_PORT),
         "spark.ui.port": str(UI_PORT),
     }
-
-
-def _between_driver_and_executors(launch: Launch) -> dict[str, str]:
-    """Return what keeps others off the connections of an application, and from reading along."""
-    if launch.spark_conf.get(AUTHENTICATE, "true").strip().lower() != "true":
-        return {}
-    return {AUTHENTICATE: "true", ENCRYPT: "true"}
+    if not is_local(launch):
+        # Executors finish their tasks; Spark 4.0 takes the time for that from their template alone.
+        better |= {DECOMMISSION: "true", EXECUTOR_GRACE: f"{grace_seconds}s", EXECUTOR_FAILURES: ANY_NUMBER}
+        better |= scratch_properties(launch)
+        if not _makes_volume_claims(launch):
+            better[OWN_VOLUME_CLAIMS] = "false"
+        if launch.spark_conf.get(AUTHENTICATE, "true").strip().lower() == "true":
+            better |= {AUTHENTICATE: "true", ENCRYPT: "true"}
+        must_be |= {
+            "spark.master": defaults.master,
+            "spark.kubernetes.namespace": namespace,
+            "spark.kubernetes.driver.pod.name": driver_name(launch.application, attempt),
+            "spark.kubernetes.executor.podNamePrefix": f"{launch.application}-{attempt}",
+            "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR,
+            "spark.kubernetes.container.image": image_of(launch, defaults),
+        }
+    return {**better, **launch.spark_conf, **must_be}
 
 
 def _makes_volume_claims(launch: Launch) -> bool:
@@ -125,19 +124,6 @@ def _makes_volume_claims(launch: Launch) -> bool:
         name.startswith(VOLUME_CLAIMS) and (value == ON_DEMAND or name.endswith(".options.sizeLimit"))
         for name, value in launch.spark_conf.items()
     )
-
-
-def _cluster_properties(
-    launch: Launch, attempt: int, namespace: str, defaults: DriverDefaults
-) -> dict[str, str]:
-    return {
-        "spark.master": defaults.master,
-        "spark.kubernetes.namespace": namespace,
-        "spark.kubernetes.driver.pod.name": driver_name(launch.application, attempt),
-        "spark.kubernetes.executor.podNamePrefix": f"{launch.application}-{attempt}",
-        "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR,
-        "spark.kubernetes.container.image": image_of(launch, defaults),
-    }
 
 
 def properties_text(properties: Mapping[str, str]) -> str:

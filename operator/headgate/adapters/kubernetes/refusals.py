@@ -14,18 +14,14 @@ from headgate.errors import ApiRefused, ApiUnavailable, TransientError
 from headgate.key import Key
 
 KNOWN = (
+    ("exceeded quota", StepReason.QUOTA_EXCEEDED, "raise the quota, or suspend another application"),
     (
-        re.compile(r"exceeded quota"),
-        StepReason.QUOTA_EXCEEDED,
-        "raise the quota, or suspend another application",
-    ),
-    (
-        re.compile(r"service ?account .*not found", re.IGNORECASE),
+        "(?i:service ?account .*not found)",
         StepReason.SERVICE_ACCOUNT_MISSING,
         "create it in this namespace; the chart does so in those listed in drivers.namespaces",
     ),
     (
-        re.compile(r"violates PodSecurity"),
+        "violates PodSecurity",
         StepReason.START_REFUSED,
         "leave out what the namespace's Pod Security Standard forbids",
     ),
@@ -63,7 +59,7 @@ def start_trouble(error: TransientError, before: Trouble | None, now: float) -> 
     if isinstance(error, PredecessorRemains):
         return _trouble(error, StepReason.PREDECESSOR_REMAINS, error.remedy, before, now)
     words = _words(error)
-    found = ((reason, remedy) for form, reason, remedy in KNOWN if form.search(words))
+    found = ((reason, remedy) for form, reason, remedy in KNOWN if re.search(form, words))
     reason, remedy = next(found, (StepReason.START_REFUSED, "see to what the API server names"))
     return _trouble(error, reason, f"the driver cannot be created ({words}); {remedy}", before, now)
 

@@ -20,25 +20,21 @@ def replace_text(path: Path, text: str) -> None:
     Raises `TransientError` when the folder cannot be written; the old content then stays.
     """
     try:
-        _replace(path, text)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(path)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
     except OSError as error:
         raise TransientError(
             f"{path} cannot be written: {error.strerror}; see to space and rights of {path.parent}"
         ) from error
-
-
-def _replace(path: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
 
 
 def read_text(path: Path) -> str | None:

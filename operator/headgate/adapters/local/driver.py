@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,13 +26,22 @@ from headgate.adapters.local.atomic import read_text, replace_text
 from headgate.adapters.local.driver_log import DriverLog
 from headgate.adapters.local.state_dir import StateDir
 from headgate.decision.driver import Driver, Exit
-from headgate.errors import InvalidInputError, TransientError
+from headgate.errors import InvalidInputError, TransientError, UsageError
 from headgate.reconcile.launch import Launch
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate_contract.codec import decode, encode
 
 LAUNCHER = (sys.executable, "-m", "headgate_spark")
 """The driver runs in the Python environment of the loop unless told otherwise."""
+
+
+def launcher_command(given: str | None) -> Sequence[str]:
+    """Return the command that starts drivers, written as in a shell; raises `UsageError` where it is not."""
+    try:
+        return tuple(shlex.split(given or "")) or LAUNCHER
+    except ValueError as error:
+        raise UsageError(f"--launcher {given}: {error}; write it as in a shell") from None
+
 
 LOOPBACK = "127.0.0.1"
 """Where the driver serves its metrics: nobody else on the network has asked for them."""
@@ -110,7 +120,15 @@ class LocalDrivers:
             return None
         if self._record.ended_at is None:
             self._look_after(self._record, now)
-        return _driver(self._record, is_ready=self._files.announcement.exists())
+        record = self._record
+        at = record.ended_at
+        return Driver(
+            attempt=record.attempt,
+            revision=record.revision,
+            started_at=record.started_at,
+            is_ready=self._files.announcement.exists(),
+            exit=None if at is None else Exit(at=at, code=record.exit_code, note=record.exit_note),
+        )
 
     def obstacle(self, now: float) -> None:
         """Return that nothing is known to be in the way."""
@@ -146,13 +164,8 @@ class LocalDrivers:
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
         pid = self._child.pid
-        record = _Record(
-            attempt=attempt,
-            revision=launch.revision,
-            pid=pid,
-            start_mark=processes.start_mark(pid),
-            started_at=now,
-        )
+        mark, revision = processes.start_mark(pid), launch.revision
+        record = _Record(attempt=attempt, revision=revision, pid=pid, start_mark=mark, started_at=now)
         self._write(record)
         self._record = record
         _release(self._child)
@@ -261,15 +274,8 @@ class LocalDrivers:
         conf = [item for pair in local_conf(launch).items() for item in ("--conf", "=".join(pair))]
         files = ["--control", str(self._files.control), "--announce", str(self._files.announcement)]
         script = str(script_path(launch.main_file, self._base))
-        return [
-            *self._launcher,
-            "--application",
-            launch.application,
-            *files,
-            *conf,
-            script,
-            *launch.arguments,
-        ]
+        options = ["--application", launch.application, *files, *conf]
+        return [*self._launcher, *options, script, *launch.arguments]
 
 
 def local_conf(launch: Launch) -> Mapping[str, str]:
@@ -321,18 +327,6 @@ def _release(child: subprocess.Popen[bytes]) -> None:
         child.stdin.close()
     except BrokenPipeError:
         pass
-
-
-def _driver(record: _Record, *, is_ready: bool) -> Driver:
-    at = record.ended_at
-    ended = None if at is None else Exit(at=at, code=record.exit_code, note=record.exit_note)
-    return Driver(
-        attempt=record.attempt,
-        revision=record.revision,
-        started_at=record.started_at,
-        is_ready=is_ready,
-        exit=ended,
-    )
 
 
 def _read_record(path: Path) -> _Record | None:

@@ -58,18 +58,15 @@ class StoreFile:
             fault = "is not a JSON object"
         if isinstance(document, dict):
             return document
-        self._set_aside(fault)
-        return None
-
-    def save(self, document: Mapping[str, Any]) -> None:
-        replace_text(self._path, json.dumps(document, indent=1) + "\n")
-
-    def _set_aside(self, fault: str) -> None:
         aside = self._path.with_name(f"{self._path.name}.damaged-{int(time.time())}")
         self._path.replace(aside)
         self._complain(
             f"{self._path} {fault}; it was renamed to {aside.name} and the loop starts without memory"
         )
+        return None
+
+    def save(self, document: Mapping[str, Any]) -> None:
+        replace_text(self._path, json.dumps(document, indent=1) + "\n")
 
 
 class StatusFile:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -43,7 +42,8 @@ def group_is_alive(group: int) -> bool:
         return False
     except PermissionError:
         return True
-    return not _has_proc() or any(stat.group == group and not stat.has_ended for stat in _stats())
+    stats = map(_stat, _PROC.glob("[0-9]*"))
+    return not _has_proc() or any(one and one.group == group and not one.has_ended for one in stats)
 
 
 def kill_group(group: int) -> None:
@@ -60,12 +60,6 @@ def terminate(pid: int) -> None:
 
 def _has_proc() -> bool:
     return (_PROC / "self" / "stat").exists()
-
-
-def _stats() -> Iterator[_Stat]:
-    for folder in _PROC.iterdir():
-        if folder.name.isdigit() and (stat := _stat(folder)) is not None:
-            yield stat
 
 
 def _stat(folder: Path) -> _Stat | None:

@@ -9,37 +9,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.api.application import KIND, SparkApplication
-from headgate.api.finding import Severity
 from headgate.api.load import LoadedFile, load_bytes
 from headgate.errors import InvalidInputError, UsageError
+from headgate.reconcile.ports import Problem
 
 SAVING_SECONDS = 2.0
 """A file may be away for so long: many editors save in two steps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The file has changed to something that cannot be taken."""
-
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """The file could not be read for a while; `message` is file and cause."""
-
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Back:
-    """The file can be read again; what has changed in it is told next."""
-
-    message: str
+RESOURCE_REFUSED = "ResourceRefused"
+"""An edit of the resource file is invalid; the one before stays in force."""
+RESOURCE_MISSING, RESOURCE_FOUND = "ResourceMissing", "ResourceFound"
+"""The resource file cannot be read for a while, and can be again; what was read last is in force meanwhile."""
 
 
 class ResourceFile:
@@ -67,7 +51,7 @@ class ResourceFile:
         self._generation = 1
         self.application = self._numbered(self._accepted(name))
 
-    def changed(self) -> SparkApplication | Refused | Missing | Back | None:
+    def changed(self) -> SparkApplication | Problem | None:
         """Return the application after an edit, or why the edit is refused, or that the file is away, or back.
 
         `None`: there is nothing new.
@@ -79,28 +63,31 @@ class ResourceFile:
         self._away_since = None
         if self._is_missed:
             self._is_missed = False
-            return Back(f"{self._path}: can be read again")
+            return Problem(RESOURCE_FOUND, f"{self._path}: can be read again")
         if raw == self._raw:
             return None
         self._raw = raw
         try:
             application = self._accepted(self.application.name)
         except InvalidInputError as error:
-            return Refused(str(error))
+            text = f"the file was edited, and the resource before stays in force: {error}"
+            return Problem(RESOURCE_REFUSED, text)
         if self._numbered(application) == self.application:
             return None
         self._generation += 1
         self.application = self._numbered(application)
         return self.application
 
-    def _missed(self, error: OSError) -> Missing | None:
+    def _missed(self, error: OSError) -> Problem | None:
         """Return that the file is away, once it has been so for longer than a save takes."""
         now = self._clock()
         self._away_since = now if self._away_since is None else self._away_since
         if self._is_missed or now - self._away_since < SAVING_SECONDS:
             return None
         self._is_missed = True
-        return Missing(_cause(self._path, error))
+        cause = _cause(self._path, error)
+        text = f"{cause}; the resource as it was read last stays in force until the file is back"
+        return Problem(RESOURCE_MISSING, text)
 
     def _accepted(self, name: str | None) -> SparkApplication:
         application = _chosen(load_bytes(self._raw, str(self._path)), name)
@@ -119,9 +106,7 @@ def _cause(path: Path, error: OSError) -> str:
 
 def _chosen(loaded: LoadedFile, name: str | None) -> SparkApplication:
     """Return the application; raises `InvalidInputError` with every finding where the file is refused."""
-    errors = [f.text(loaded.file) for f in loaded.all_findings if f.severity is Severity.ERROR]
-    if errors:
-        raise InvalidInputError("\n".join(["the resource is refused:", *errors]))
+    loaded.require_good()
     applications = [r.application for r in loaded.resources if r.application is not None]
     found = {application.name: application for application in applications}
     if len(found) < len(applications):

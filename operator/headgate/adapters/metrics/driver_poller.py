@@ -21,20 +21,20 @@ import structlog
 
 from headgate.adapters.address import Located
 from headgate.adapters.metrics.due import Due
-from headgate.adapters.metrics.fair_threads import FairThreads, Pace
 from headgate.adapters.metrics.scrape import TIMEOUT_SECONDS, Page, scrape
 from headgate.api.application import SparkApplication
 from headgate.key import Key
 from headgate.reconcile.ports import Metrics, Outage, OutageReason
 from headgate.reconcile.readings import DriverMetrics
 from headgate.reconcile.track import Track
+from headgate.threads import FairThreads, ProcessorPace
 
 log = structlog.get_logger("headgate.drivers")
 
 AT_ONCE = 16
 SHARE = 4
 """How many of these may scrape drivers of one namespace."""
-PACE = Pace(part=0.25, burst_seconds=1.0)
+PACE = ProcessorPace(part=0.25, burst_seconds=1.0)
 """Of a namespace: 600 usual pages in five seconds, or one of the largest."""
 MOST_SAMPLES = 100_000
 """Of all drivers of a namespace: 40 MB. A usual driver has fifty."""
@@ -123,7 +123,10 @@ class DriverPoller:
             if (located := self._locate(key)) is not None:
                 self._running[key] = (located, self._ask(key, located, now))
         wait([asked for _, asked in self._running.values()], timeout=self._longest_seconds)
-        self._take()
+        for key, (located, asked) in list(self._running.items()):
+            if asked.done():
+                del self._running[key]
+                self._known[key] = self._understood(key, located, asked)
         drivers = {key: known.driver for key, known in self._known.items()}
         due = self._due.look(drivers, _unanswered, now)
         self._due.queued(due, drivers, now)
@@ -140,12 +143,6 @@ class DriverPoller:
             return scrape(located.address, now + waited if waited >= 1.0 else now, self._timeout_seconds)
 
         return self._threads.call(key.namespace, made)
-
-    def _take(self) -> None:
-        for key, (located, asked) in list(self._running.items()):
-            if asked.done():
-                del self._running[key]
-                self._known[key] = self._understood(key, located, asked)
 
     def _understood(self, key: Key, located: Located, asked: Future[Page | Outage]) -> _Known:
         """Return what is known after a scrape; a page that nobody can make sense of is that driver's own."""

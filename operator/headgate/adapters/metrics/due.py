@@ -18,13 +18,14 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from headgate.api.annotations import SourceId
 from headgate.api.application import SparkApplication
 from headgate.decision.inputs import SourceInputs, Steps, inputs_of, steps_of
 from headgate.key import Key
 from headgate.reconcile.metric_table import since
 from headgate.reconcile.observe import observation_of
 from headgate.reconcile.policy import query_policies
-from headgate.reconcile.readings import DriverMetrics, Place, QueryMetrics, SourceMetrics
+from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics
 from headgate.reconcile.significance import FACTOR, SMALL_LAG_SECONDS, SMALL_PENDING_RECORDS
 from headgate.reconcile.track import longest_hold
 
@@ -33,7 +34,7 @@ from headgate.reconcile.track import longest_hold
 class WatchedSource:
     """One source that is declared."""
 
-    place: Place
+    id: SourceId
     steps: Steps
     expression: str | None
     """Its `backlog.query`."""
@@ -101,7 +102,7 @@ class _Looked:
     """Unix time of the last look that has found what that reconcile had read, and each look between."""
     clock_at: float | None = None
     """Unix time from which a look is worth a reconcile for the sake of a re-entry clock, as the last one has said."""
-    ranges: Mapping[Place, tuple[Range, Range]] = field(default_factory=dict)
+    ranges: Mapping[SourceId, tuple[Range, Range]] = field(default_factory=dict)
     """The ranges of lag and pending records, by query and source."""
     within: DriverMetrics | None = None
     """A driver all of whose numbers are in these ranges."""
@@ -117,7 +118,6 @@ class Due:
         self._looked_at = -math.inf
 
     def watch(self, key: Key, application: SparkApplication) -> None:
-        """Judge an application by what it declares now."""
         now = watched(application)
         looked = self._looked.get(key)
         if looked is None:
@@ -162,12 +162,12 @@ class Due:
             driver = drivers.get(key)
             looked.within = None
             looked.ranges = {
-                one.place: (
+                one.id: (
                     _range(source.watermark_lag_seconds, SMALL_LAG_SECONDS),
                     _range(source.pending_records, SMALL_PENDING_RECORDS),
                 )
                 for one in looked.watched.sources
-                if (source := _source_at(driver, one.place)) is not None
+                if (source := _source_at(driver, one.id)) is not None
             }
 
     def reconciled(self, key: Key, *, clock_at: float | None) -> None:
@@ -198,12 +198,7 @@ class Due:
         looked.signature = looked.read = looked.seen if signature == looked.seen else signature
 
     def _has_changed(
-        self,
-        looked: _Looked,
-        driver: DriverMetrics | None,
-        answers: Answers,
-        now: float,
-        gap: float,
+        self, looked: _Looked, driver: DriverMetrics | None, answers: Answers, now: float, gap: float
     ) -> bool:
         """Return whether a reconcile could decide otherwise than the last one did."""
         signature = self._signature(looked, driver, answers, now)
@@ -250,7 +245,8 @@ def signature_of(
     watched: Watched, driver: DriverMetrics | None, key: Key, answers: Answers, now: float
 ) -> Signature:
     oldest = now - watched.stale_after_seconds
-    said = tuple([_said(answers(key, expression, oldest)) for expression in watched.expressions])
+    values = [answers(key, expression, oldest) for expression in watched.expressions]
+    said = tuple([None if value is None else value != 0 for value in values])
     if driver is None:
         return (said,)
     queries = driver.queries
@@ -264,12 +260,7 @@ def signature_of(
         tuple(sorted([name for name, query in queries.items() if query.active is False])),
         tuple(sorted([one.out_of_reach for one in sources if one.out_of_reach is not None])),
         tuple([_run(queries.get(name)) for name in watched.queries]),
-        tuple(
-            [
-                _inputs(queries.get(one.place[0]), one.place[1], one.steps, driver.at)
-                for one in watched.sources
-            ]
-        ),
+        tuple([_inputs(queries.get(one.id[0]), one.id[1], one.steps, driver.at) for one in watched.sources]),
     )
 
 
@@ -286,13 +277,9 @@ def _inputs(query: QueryMetrics | None, name: str, steps: Steps, at: float) -> S
     return (held_by, inputs_of(seen, steps))
 
 
-def _source_at(driver: DriverMetrics | None, place: Place) -> SourceMetrics | None:
-    query = None if driver is None else driver.queries.get(place[0])
-    return None if query is None else query.sources.get(place[1])
-
-
-def _said(value: float | None) -> bool | None:
-    return None if value is None else value != 0
+def _source_at(driver: DriverMetrics | None, source: SourceId) -> SourceMetrics | None:
+    query = None if driver is None else driver.queries.get(source[0])
+    return None if query is None else query.sources.get(source[1])
 
 
 def _range(value: float | None, floor: float) -> Range:

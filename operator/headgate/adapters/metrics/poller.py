@@ -45,7 +45,7 @@ class Poller(Measurements, Protocol):
 NOBODY_TO_ASK = Outage(OutageReason.NOT_ASKED, "the operator has no Prometheus to ask; set prometheusUrl")
 
 
-class Unmeasured:
+class NoPrometheus:
     """Stands where there is no Prometheus, and is the port of every application as well: each is told so.
 
     Drivers run all the same; what depends on metrics stays unknown, which ends no backlog and begins none.
@@ -96,10 +96,6 @@ class ChosenPoller:
             self._pollers[chosen].forget(key)
 
     def reconciled(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
-        """A reconcile has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.
-
-        The next one is planned for `again_at` (Unix time).
-        """
         if (chosen := self._chosen.get(key)) is not None:
             self._pollers[chosen].reconciled(key, clock_at=clock_at, again_at=again_at)
 
@@ -108,7 +104,6 @@ class ChosenPoller:
         return None if chosen is None else self._pollers[chosen].unchanged_until(key)
 
     def metrics(self, key: Key) -> Metrics:
-        """Return the port of the application's own source."""
         return self._pollers[self._chosen.get(key, MetricsSource.PROMETHEUS)].metrics(key)
 
     @property
@@ -117,6 +112,5 @@ class ChosenPoller:
         return {str(source): poller for source, poller in self._pollers.items()}
 
     def close(self) -> None:
-        """Read nothing any more."""
         for poller in self._pollers.values():
             poller.close()

@@ -52,7 +52,6 @@ class DriverScrape:
         self._timeout_seconds = timeout_seconds
 
     def sample(self, now: float, attempt: int) -> DriverMetrics | Outage:  # noqa: ARG002  there is one
-        """Return what the driver serves at `now`."""
         address = self._locate()
         if isinstance(address, Outage):
             return address
@@ -82,7 +81,9 @@ def scrape(address: Address, now: float, timeout_seconds: float) -> Page | Outag
     try:
         with socket.create_connection((address.host, address.port), timeout=timeout_seconds) as connection:
             lines = _lines(connection, deadline)
-            _ask(connection, address)
+            host = f"[{address.host}]" if ":" in address.host else address.host
+            request = f"GET /metrics HTTP/1.0\r\nHost: {host}:{address.port}\r\nAccept: text/plain\r\n\r\n"
+            connection.sendall(request.encode())
             length = _length(lines)
             return _page(_body(lines, length), now)
     except TimeoutError:
@@ -95,13 +96,6 @@ def scrape(address: Address, now: float, timeout_seconds: float) -> Page | Outag
         return Outage(OutageReason.CONNECTION_FAILED, f"{address}: {error.strerror or error}")
     except _Unusable as problem:
         return Outage(problem.reason, f"{address} {problem}")
-
-
-def _ask(connection: socket.socket, address: Address) -> None:
-    host = f"[{address.host}]" if ":" in address.host else address.host
-    connection.sendall(
-        f"GET /metrics HTTP/1.0\r\nHost: {host}:{address.port}\r\nAccept: text/plain\r\n\r\n".encode()
-    )
 
 
 def _lines(connection: socket.socket, deadline: float) -> Iterator[bytes]:

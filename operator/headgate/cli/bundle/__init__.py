@@ -58,19 +58,15 @@ class Bundle:
         if self.unread:
             files[UNREAD] = redaction.text("\n".join(self.unread) + "\n")
         try:
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                _archive(file, files)
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
+                for name, text in sorted(files.items()):
+                    content = text.encode("utf-8", "replace")
+                    entry = tarfile.TarInfo(f"{FOLDER}/{name}")
+                    entry.size, entry.mtime, entry.mode = len(content), int(time.time()), 0o600
+                    archive.addfile(entry, io.BytesIO(content))
         except FileExistsError:
             raise UsageError(f"{path}: is there already; give another name with --output") from None
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}; give another place with --output") from None
         return len(files)
-
-
-def _archive(file: Any, files: dict[str, str]) -> None:
-    with tarfile.open(fileobj=file, mode="w:gz") as archive:
-        for name, text in sorted(files.items()):
-            content = text.encode("utf-8", "replace")
-            entry = tarfile.TarInfo(f"{FOLDER}/{name}")
-            entry.size, entry.mtime, entry.mode = len(content), int(time.time()), 0o600
-            archive.addfile(entry, io.BytesIO(content))

@@ -42,7 +42,6 @@ class Redaction:
         self._pattern = None
 
     def document(self, value: Any) -> Any:
-        """Return what may be shown of a document of JSON."""
         match value:
             case Mapping():
                 return {str(name): self._member(str(name), child) for name, child in value.items()}

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
+
+from headgate.api.status import QueryStatus
+from headgate.reconcile.readings import QueryMetrics
 
 
 class Level(StrEnum):
@@ -42,17 +45,15 @@ class Finding:
     """What to do; empty where all is well."""
 
 
-class Told(Protocol):
-    """What a driver, or a status, says of a query."""
-
-    @property
-    def trigger_problem(self) -> str | None: ...
-
-    @property
-    def real_time_refused(self) -> str | None: ...
+Said = Iterator[tuple[Level, str] | tuple[Level, str, str]]
+"""What one check finds of one object: level, sentence and, where there is something to do, remedy."""
 
 
-def unmet(query: str, told: Told, snapshots: Mapping[str, str | None]) -> Iterator[str]:
+def found(check: str, of: str, said: Said) -> Iterator[Finding]:
+    return (Finding(check, of, *each) for each in said)
+
+
+def unmet(query: str, told: QueryStatus | QueryMetrics, snapshots: Mapping[str, str | None]) -> Iterator[str]:
     """Yield what a query is declared to do and does not. `snapshots` is by source what it cannot tell of its own."""
     if told.trigger_problem is not None:
         yield f"query {query} reacts no faster than its own trigger: {told.trigger_problem}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from headgate.api.status import Condition, ConditionStatus
-from headgate.cli.checks import RUNBOOK, Finding, Level, unmet
+from headgate.cli.checks import RUNBOOK, Finding, Level, Said, found, unmet
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.decision.driver import State
 from headgate.reconcile.ports import OF_ONE_QUERY, OutageReason
@@ -24,6 +24,7 @@ annotation on, by its own resync of volumes, and a driver looks each second."""
 SUPPORTED_SPARK: Final = re.compile(r"4\.[0-3](\.|$)")
 """As `spec.sparkVersion` has it; a test compares the two."""
 
+STAYS_SO: Final = "look again in a minute; if it stays so, read the operator's log"
 BY_METRICS: Final = "see check metrics first: a driver reports by its metrics"
 
 OF_PROMETHEUS: Final = frozenset({*OF_ONE_QUERY, OutageReason.NOT_ASKED})
@@ -32,17 +33,19 @@ OF_PROMETHEUS: Final = frozenset({*OF_ONE_QUERY, OutageReason.NOT_ASKED})
 
 def check_application(application: ClusterApplication, now: float) -> Iterator[Finding]:
     """Yield what is found of one application. `now` is Unix time."""
-    told = list(_status(application))
+    of = f"{application.namespace}/{application.name}"
+    told = list(found("operator", of, _status(application)))
     yield from told
     if any(finding.level is Level.PROBLEM for finding in told):
         return
-    yield from _life(application)
+    yield from found("life", of, _life(application))
+    yield from found("query", of, _queries(application))
     if application.state is State.RUNNING:
-        yield from _metrics(application)
-        yield from _control(application, now)
-        yield from _sources(application)
-        yield from _spark(application)
-        yield from _executors(application)
+        yield from found("metrics", of, _metrics(application))
+        yield from found("control", of, _control(application, now))
+        yield from found("sources", of, _sources(application))
+        yield from found("spark", of, _spark(application))
+        yield from found("executors", of, _executors(application))
 
 
 def check_prometheus(applications: Sequence[ClusterApplication]) -> Iterator[Finding]:
@@ -53,135 +56,118 @@ def check_prometheus(applications: Sequence[ClusterApplication]) -> Iterator[Fin
         if application.state is State.RUNNING and application.metrics_source == "Prometheus"
         if (condition := application.status.condition("MetricsAvailable")) is not None
     ]
+    return found("prometheus", "cluster", _prometheus(told))
+
+
+def _prometheus(told: Sequence[Condition]) -> Said:
     failed = [condition for condition in told if condition.reason in OF_PROMETHEUS]
     if not told:
         says = "no running application has its metrics from Prometheus, so it was not asked"
-        remedy = "look again once one of them runs"
-        yield Finding("prometheus", "cluster", Level.UNKNOWN, says, remedy)
+        yield Level.UNKNOWN, says, "look again once one of them runs"
     elif len(failed) < len(told):
-        says = f"Prometheus answers the operator, for {len(told) - len(failed)} of {len(told)} applications"
-        yield Finding("prometheus", "cluster", Level.OK, says)
+        asked = f"for {len(told) - len(failed)} of {len(told)} applications"
+        yield Level.OK, f"Prometheus answers the operator, {asked}"
     else:
-        first = failed[0]
-        yield Finding(
-            "prometheus",
-            "cluster",
+        yield (
             Level.PROBLEM,
-            f"Prometheus does not answer the operator: {first.reason}: {first.message}",
+            f"Prometheus does not answer the operator: {failed[0].reason}: {failed[0].message}",
             "check prometheusUrl and the credentials in the operator's settings, and network policies",
         )
 
 
-def _status(application: ClusterApplication) -> Iterator[Finding]:
+def _status(application: ClusterApplication) -> Said:
     if application.unreadable is not None:
         says = f"its status is of another version: {application.unreadable}"
-        yield _found("operator", application, Level.PROBLEM, says, "update this command")
+        yield Level.PROBLEM, says, "update this command"
     elif application.state is None and application.status.observed_generation is None:
-        says = "no operator has acted on it"
         remedy = f"see that an operator runs, and that it serves namespace {application.namespace}"
-        yield _found("operator", application, Level.PROBLEM, says, remedy)
+        yield Level.PROBLEM, "no operator has acted on it", remedy
     elif not application.is_seen:
-        says = f"generation {application.generation} of it has not been acted upon"
-        remedy = "look again in a minute; if it stays so, read the operator's log"
-        yield _found("operator", application, Level.WARNING, says, remedy)
+        yield Level.WARNING, f"generation {application.generation} of it has not been acted upon", STAYS_SO
 
 
-def _life(application: ClusterApplication) -> Iterator[Finding]:
+def _life(application: ClusterApplication) -> Said:
     ready, stalled = application.status.condition("Ready"), application.status.condition("Stalled")
     if stalled is not None and stalled.status is ConditionStatus.TRUE:
-        yield _of_condition("life", application, Level.PROBLEM, stalled)
+        yield Level.PROBLEM, _words(stalled), RUNBOOK
     elif application.state is State.BACKING_OFF and ready is not None:
-        yield _of_condition("life", application, Level.WARNING, ready)
+        yield Level.WARNING, _words(ready), RUNBOOK
     else:
-        yield _found("life", application, Level.OK, f"it is {application.state}")
+        yield Level.OK, f"it is {application.state}"
+
+
+def _queries(application: ClusterApplication) -> Said:
     for query in application.status.queries:
         if query.failure is not None:
-            says = f"query {query.name} has failed: {query.failure}"
-            yield _found("query", application, Level.PROBLEM, says, RUNBOOK)
+            yield Level.PROBLEM, f"query {query.name} has failed: {query.failure}", RUNBOOK
         snapshots = {source.name: source.snapshot_problem for source in query.sources}
         for says in unmet(query.name, query, snapshots):
-            yield _found("query", application, Level.WARNING, says, RUNBOOK)
+            yield Level.WARNING, says, RUNBOOK
 
 
-def _metrics(application: ClusterApplication) -> Iterator[Finding]:
+def _metrics(application: ClusterApplication) -> Said:
     condition = application.status.condition("MetricsAvailable")
     if condition is None or condition.status is ConditionStatus.UNKNOWN:
-        says = "it is not known yet whether its metrics arrive"
-        yield _found("metrics", application, Level.UNKNOWN, says, "look again in a minute")
+        yield Level.UNKNOWN, "it is not known yet whether its metrics arrive", "look again in a minute"
     elif condition.status is ConditionStatus.TRUE:
-        yield _found("metrics", application, Level.OK, "its metrics arrive")
+        yield Level.OK, "its metrics arrive"
     else:
-        yield _of_condition("metrics", application, Level.PROBLEM, condition)
+        yield Level.PROBLEM, _words(condition), RUNBOOK
 
 
-def _control(application: ClusterApplication, now: float) -> Iterator[Finding]:
+def _control(application: ClusterApplication, now: float) -> Said:
     published, reported = application.status.control_generation, application.status.acknowledged_generation
     if published is None:
-        says = "no control document has been published"
-        remedy = "look again in a minute; if it stays so, read the operator's log"
-        yield _found("control", application, Level.UNKNOWN, says, remedy)
-        return
-    if reported == published:
-        says = f"its control document {published} is in force"
-        yield _found("control", application, Level.OK, says)
-        return
-    pending = application.status.condition("Reconciling")
-    is_pending = pending is not None and pending.reason == CONTROL_PENDING
-    waited = 0.0 if pending is None or not is_pending else now - pending.last_transition_time.timestamp()
-    level = Level.PROBLEM if waited > PENDING_SECONDS else Level.WARNING
-    in_force = "none is known to be in force" if reported is None else f"{reported} is in force"
-    since = f" for {duration_text(round(waited))}" if waited > 0 else ""
-    yield _found(
-        "control",
-        application,
-        level,
-        f"its control document {published} is published{since}, and {in_force}",
-        "see check metrics first: a driver acknowledges by its metrics; then its log for a document that it refuses",
-    )
+        yield Level.UNKNOWN, "no control document has been published", STAYS_SO
+    elif reported == published:
+        yield Level.OK, f"its control document {published} is in force"
+    else:
+        pending = application.status.condition("Reconciling")
+        is_pending = pending is not None and pending.reason == CONTROL_PENDING
+        waited = now - pending.last_transition_time.timestamp() if pending and is_pending else 0.0
+        in_force = "none is known to be in force" if reported is None else f"{reported} is in force"
+        since = f" for {duration_text(round(waited))}" if waited > 0 else ""
+        yield (
+            Level.PROBLEM if waited > PENDING_SECONDS else Level.WARNING,
+            f"its control document {published} is published{since}, and {in_force}",
+            "see check metrics first: a driver acknowledges by its metrics; then its log for a document that it "
+            "refuses",
+        )
 
 
-def _sources(application: ClusterApplication) -> Iterator[Finding]:
+def _sources(application: ClusterApplication) -> Said:
     sources = [(query, source) for query in application.status.queries for source in query.sources]
     lost = [(query.name, source) for query, source in sources if source.out_of_reach is not None]
     for query, source in lost:
         says = f"the driver cannot reach source {source.name} of query {query}: {source.out_of_reach}"
         remedy = "check the broker's address, its certificates and the credentials, from the driver's pod"
-        yield _found("sources", application, Level.PROBLEM, says, remedy)
-    available = application.status.condition("MetricsAvailable")
-    if available is None or available.status is not ConditionStatus.TRUE or not sources:
-        says = "the driver reports nothing about its sources"
-        yield _found("sources", application, Level.UNKNOWN, says, BY_METRICS)
+        yield Level.PROBLEM, says, remedy
+    if not application.status.says("MetricsAvailable", ConditionStatus.TRUE) or not sources:
+        yield Level.UNKNOWN, "the driver reports nothing about its sources", BY_METRICS
     elif not lost:
-        says = f"the driver reaches all of its sources that it reads from, {len(sources)} in all"
-        yield _found("sources", application, Level.OK, says)
+        yield Level.OK, f"the driver reaches all of its sources that it reads from, {len(sources)} in all"
 
 
-def _spark(application: ClusterApplication) -> Iterator[Finding]:
-    found, declared = application.status.spark_version, application.spark_version
-    if found is None:
-        says = "the driver has not reported which Spark it runs"
-        yield _found("spark", application, Level.UNKNOWN, says, BY_METRICS)
-    elif not SUPPORTED_SPARK.match(found):
-        says = f"the driver runs Spark {found}, for which Headgate's shim is not made"
-        remedy = "build the image on Spark 4.0 to 4.3"
-        yield _found("spark", application, Level.PROBLEM, says, remedy)
-    elif declared is not None and f"{found}.".find(f"{declared}.") != 0:
-        says = f"the driver runs Spark {found}, and spec.sparkVersion says {declared}"
-        yield _found("spark", application, Level.WARNING, says, "correct spec.sparkVersion, or the image")
+def _spark(application: ClusterApplication) -> Said:
+    runs, declared = application.status.spark_version, application.spark_version
+    if runs is None:
+        yield Level.UNKNOWN, "the driver has not reported which Spark it runs", BY_METRICS
+    elif not SUPPORTED_SPARK.match(runs):
+        says = f"the driver runs Spark {runs}, for which Headgate's shim is not made"
+        yield Level.PROBLEM, says, "build the image on Spark 4.0 to 4.3"
+    elif declared is not None and not f"{runs}.".startswith(f"{declared}."):
+        says = f"the driver runs Spark {runs}, and spec.sparkVersion says {declared}"
+        yield Level.WARNING, says, "correct spec.sparkVersion, or the image"
     else:
-        yield _found("spark", application, Level.OK, f"Spark {found} and its shim fit")
+        yield Level.OK, f"Spark {runs} and its shim fit"
 
 
-def _executors(application: ClusterApplication) -> Iterator[Finding]:
+def _executors(application: ClusterApplication) -> Said:
     missing = application.status.condition("ExecutorsMissing")
     if missing is not None and missing.status is ConditionStatus.TRUE:
-        yield _of_condition("executors", application, Level.WARNING, missing)
+        yield Level.WARNING, _words(missing), RUNBOOK
 
 
-def _of_condition(check: str, application: ClusterApplication, level: Level, condition: Condition) -> Finding:
-    """Return a finding in the words of a condition, which have the remedy in them."""
-    return _found(check, application, level, f"{condition.reason}: {condition.message}", RUNBOOK)
-
-
-def _found(check: str, application: ClusterApplication, level: Level, says: str, remedy: str = "") -> Finding:
-    return Finding(check, f"{application.namespace}/{application.name}", level, says, remedy)
+def _words(condition: Condition) -> str:
+    """Return what a condition says, which has the remedy in it."""
+    return f"{condition.reason}: {condition.message}"

@@ -13,7 +13,7 @@ from headgate.adapters.local.atomic import read_text
 from headgate.adapters.local.driver import LOOPBACK
 from headgate.adapters.local.state_dir import StateDir
 from headgate.adapters.metrics.scrape import scrape
-from headgate.cli.checks import RUNBOOK, Finding, Level, unmet
+from headgate.cli.checks import RUNBOOK, Finding, Level, Said, found, unmet
 from headgate.reconcile.ports import Outage
 from headgate.reconcile.readings import DriverMetrics
 from headgate_contract import ControlDocument
@@ -25,60 +25,62 @@ SCRAPE_SECONDS: Final = 5.0
 def check_run(folder: Path) -> Iterator[Finding]:
     """Yield what is found. Raises `UsageError` where the folder is none of a run."""
     files, of = StateDir.of_run(folder), str(folder)
-    announced = _json(files.announcement)
-    if announced is None:
-        says = "no driver has reported where it serves its metrics: none runs, or it is starting"
-        yield Finding("metrics", of, Level.UNKNOWN, says, f"see the end of {files.log}")
-        return
-    if (code := read_text(files.exit_code)) is not None:  # it is there until the next driver starts
-        level = Level.UNKNOWN if code.strip() == "0" else Level.PROBLEM
-        says = f"no driver runs: the last one has ended with exit code {code.strip()}"
-        yield Finding("metrics", of, level, says, f"see the end of {files.log}")
-        return
-    found = scrape(Address(LOOPBACK, int(announced["metricsPort"])), time.time(), SCRAPE_SECONDS)
-    if isinstance(found, Outage):
-        says = f"the driver's metrics do not arrive: {found.reason}: {found.message}"
-        yield Finding("metrics", of, Level.PROBLEM, says, f"see whether it runs: the end of {files.log}")
+    page = _metrics(files)
+    if not isinstance(page, DriverMetrics):
+        yield Finding("metrics", of, *page)
         return
     yield Finding("metrics", of, Level.OK, "the driver's metrics arrive")
-    yield from _control(files, of, found.driver)
-    yield from _sources(of, found.driver)
-    for name, query in found.driver.queries.items():
+    yield from found("control", of, _control(files, page))
+    yield from found("sources", of, _sources(page))
+    for name, query in page.queries.items():
         snapshots = {source: told.snapshot_problem for source, told in query.sources.items()}
         for says in unmet(name, query, snapshots):
             yield Finding("query", of, Level.WARNING, says, RUNBOOK)
 
 
-def _control(files: StateDir, of: str, driver: DriverMetrics) -> Iterator[Finding]:
+def _metrics(files: StateDir) -> DriverMetrics | tuple[Level, str, str]:
+    """Return what the driver serves, or why it serves nothing."""
+    announced, log = _json(files.announcement), f"see the end of {files.log}"
+    if announced is None:
+        says = "no driver has reported where it serves its metrics: none runs, or it is starting"
+        return Level.UNKNOWN, says, log
+    if (code := read_text(files.exit_code)) is not None:  # it is there until the next driver starts
+        level = Level.UNKNOWN if code.strip() == "0" else Level.PROBLEM
+        return level, f"no driver runs: the last one has ended with exit code {code.strip()}", log
+    page = scrape(Address(LOOPBACK, int(announced["metricsPort"])), time.time(), SCRAPE_SECONDS)
+    if isinstance(page, Outage):
+        says = f"the driver's metrics do not arrive: {page.reason}: {page.message}"
+        return Level.PROBLEM, says, f"see whether it runs: the end of {files.log}"
+    return page.driver
+
+
+def _control(files: StateDir, driver: DriverMetrics) -> Said:
     try:
         document = read(files.control.read_text(encoding="utf-8"))
     except OSError:
         document = None
-    if not isinstance(document, ControlDocument):
-        says = "there is no control document"
-        yield Finding("control", of, Level.UNKNOWN, says, "see that headgate local runs with this folder")
-        return
     in_force = driver.control_generation
-    if in_force == document.generation:
-        yield Finding("control", of, Level.OK, f"its control document {document.generation} is in force")
+    if not isinstance(document, ControlDocument):
+        yield Level.UNKNOWN, "there is no control document", "see that headgate local runs with this folder"
+    elif in_force == document.generation:
+        yield Level.OK, f"its control document {document.generation} is in force"
     else:
         told = "none is known to be in force" if in_force is None else f"{in_force} is in force"
         says = f"its control document {document.generation} is written, and {told}"
-        yield Finding("control", of, Level.PROBLEM, says, f"{files.log} says why a document is refused")
+        yield Level.PROBLEM, says, f"{files.log} says why a document is refused"
 
 
-def _sources(of: str, driver: DriverMetrics) -> Iterator[Finding]:
+def _sources(driver: DriverMetrics) -> Said:
     lost = [
-        (query, name, source.out_of_reach)
-        for query, found in driver.queries.items()
-        for name, source in found.sources.items()
+        f"the driver cannot reach source {name} of query {query}: {source.out_of_reach}"
+        for query, reported in driver.queries.items()
+        for name, source in reported.sources.items()
         if source.out_of_reach is not None
     ]
-    for query, source, cause in lost:
-        says = f"the driver cannot reach source {source} of query {query}: {cause}"
-        yield Finding("sources", of, Level.PROBLEM, says, RUNBOOK)
+    for says in lost:
+        yield Level.PROBLEM, says, RUNBOOK
     if not lost:
-        yield Finding("sources", of, Level.OK, "the driver reaches all of its sources that it reads from")
+        yield Level.OK, "the driver reaches all of its sources that it reads from"
 
 
 def _json(file: Path) -> dict[str, Any] | None:

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from headgate import __version__
-from headgate.adapters.local.driver import LAUNCHER
+from headgate.adapters.local.driver import launcher_command
 from headgate.cli.checks import Finding, Level
-from headgate.errors import UsageError
 from headgate_contract.exit_codes import ERROR
 from headgate_contract.foreign import scrubbed
 
@@ -31,51 +30,36 @@ LAST_CHARACTERS: Final = 400
 
 def check_machine(launcher: str | None) -> Iterator[Finding]:
     """Yield what is found of this machine. `launcher` is the command that starts drivers, as in a shell."""
-    command = _command(launcher)
+    command = launcher_command(launcher)
     yield Finding("headgate", HERE, Level.OK, f"Headgate {__version__}")
     with tempfile.TemporaryDirectory(prefix="headgate-doctor-") as folder:
         try:
-            found, said = _trial(command, Path(folder))
+            trial, said = _trial(command, Path(folder))
         except OSError as error:
             says = f"{shlex.join(command)} cannot be started: {error.strerror}"
-            yield Finding(
-                "launcher", HERE, Level.PROBLEM, says, "give the command that starts drivers with --launcher"
-            )
+            remedy = "give the command that starts drivers with --launcher"
+            yield Finding("launcher", HERE, Level.PROBLEM, says, remedy)
             return
         except subprocess.TimeoutExpired:
             says = f"a query of a few records was not through its first batch after {TRIAL_SECONDS:.0f} s"
             yield Finding("spark", HERE, Level.PROBLEM, says, "free the machine, and look again")
             return
-    if found is None:
-        remedy = (
-            "do what it says, then look again"
-            if ERROR in said
-            else "pip install 'headgate[spark]' and a JDK 17 or newer, then look again"
-        )
+    if trial is None:
+        install = "pip install 'headgate[spark]' and a JDK 17 or newer, then look again"
+        remedy = "do what it says, then look again" if ERROR in said else install
         yield Finding("spark", HERE, Level.PROBLEM, _reason(said), remedy)
         return
-    yield Finding("python", HERE, Level.OK, f"drivers run in Python {found['python']}")
-    yield Finding("java", HERE, Level.OK, f"Java {found['java']}")
-    if found["governed"]:
-        yield Finding(
-            "spark",
-            HERE,
-            Level.OK,
-            f"Spark {found['spark']} and its shim fit: a query of the doctor's was governed",
-        )
+    yield Finding("python", HERE, Level.OK, f"drivers run in Python {trial['python']}")
+    yield Finding("java", HERE, Level.OK, f"Java {trial['java']}")
+    if trial["governed"]:
+        says = f"Spark {trial['spark']} and its shim fit: a query of the doctor's was governed"
+        yield Finding("spark", HERE, Level.OK, says)
     else:
-        says = f"Spark {found['spark']} ran the doctor's query, and the planner knows nothing of it"
+        says = f"Spark {trial['spark']} ran the doctor's query, and the planner knows nothing of it"
         remedy = (
             "see that no property of Spark's takes spark.sql.extensions or spark.driver.extraClassPath back"
         )
         yield Finding("spark", HERE, Level.PROBLEM, says, remedy)
-
-
-def _command(launcher: str | None) -> Sequence[str]:
-    try:
-        return tuple(shlex.split(launcher or "")) or LAUNCHER
-    except ValueError as error:
-        raise UsageError(f"--launcher {launcher}: {error}; write it as in a shell") from None
 
 
 def _trial(command: Sequence[str], folder: Path) -> tuple[dict[str, Any] | None, str]:

@@ -6,12 +6,12 @@ status count as somebody, so a conflict is nothing unusual.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
 from headgate.api.annotations import SourceId
+from headgate.api.finding import did_you_mean
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.cli.cluster.client import Cluster
 from headgate.errors import ApiConflict, InvalidInputError
@@ -42,9 +42,7 @@ def _unknown(application: ClusterApplication, kind: str, typed: str, known: Coll
     complaint = f"{application.name} lists no {kind} {typed}"
     if not known:
         return f"{complaint}, nor any other; list it under spec.queries to govern it"
-    close = difflib.get_close_matches(typed, known, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    return f"{complaint}{hint or ';'} it has: {', '.join(sorted(known))}"
+    return f"{complaint}{did_you_mean(typed, known) or ';'} it has: {', '.join(sorted(known))}"
 
 
 TRIES: Final = 5

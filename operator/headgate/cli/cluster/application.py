@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from headgate.api.annotations import SourceId, paused_sources
-from headgate.api.status import SparkApplicationStatus
+from headgate.api.duration import in_seconds
+from headgate.api.status import ConditionStatus, SparkApplicationStatus
+from headgate.decision.driver import State
 
 OPERATOR = "headgate"
 """Field manager of the operator."""
@@ -72,7 +74,6 @@ class ClusterApplication:
 
     @property
     def sources(self) -> tuple[SourceId, ...]:
-        """Sources that the resource lists, with their queries."""
         return tuple((query, source["name"]) for query, source in self._sources())
 
     @property
@@ -88,3 +89,39 @@ class ClusterApplication:
         for query in self._spec.get("queries") or ():
             for source in query.get("sources") or ():
                 yield query["name"], source
+
+
+_TRANSITIONS: Final = frozenset({State.PENDING, State.STARTING, State.STOPPING})
+
+
+def worst_first(applications: Iterable[ClusterApplication]) -> list[ClusterApplication]:
+    """Return the applications in the order in which they deserve a look.
+
+    Of those in one place the largest lag comes first, and what is not known counts as nothing.
+    """
+
+    def urgency(application: ClusterApplication) -> tuple[int, float, str, str]:
+        lags = (in_seconds(query.watermark_lag) or 0.0 for query in application.status.queries)
+        return _place(application), -max(lags, default=0.0), application.namespace, application.name
+
+    return sorted(applications, key=urgency)
+
+
+def _place(application: ClusterApplication) -> int:
+    """Return the place of the first of these that is so; what is none of them is at rest: suspended or completed."""
+    state, queries = application.state, application.status.queries
+    is_running = state is State.RUNNING
+    in_backlog = is_running and any(query.backlog for query in queries)
+    checks = (
+        state is State.FAILED
+        or application.status.says("Stalled", ConditionStatus.TRUE),  # waits for a person
+        state is State.BACKING_OFF,  # its driver ended in failure and is tried again
+        application.unreadable is not None,
+        state is None,  # no operator has written a status
+        in_backlog and any(query.eta == "never" for query in queries),
+        is_running and application.status.says("MetricsAvailable", ConditionStatus.FALSE),
+        in_backlog,
+        state in _TRANSITIONS,
+        is_running,
+    )
+    return checks.index(True) if True in checks else len(checks)

@@ -7,7 +7,6 @@ Calls are short: whoever waits at a terminal wants an answer, and the next try i
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Self, TypeVar
 
@@ -17,6 +16,7 @@ from kubernetes.aio.client import ApiClient
 from headgate.adapters.kubernetes import client
 from headgate.adapters.kubernetes.client import APPLICATIONS, EVENTS, Call, Manifest, status_of
 from headgate.api.application import KIND
+from headgate.api.finding import did_you_mean
 from headgate.errors import (
     ApiConflict,
     ApiNotFound,
@@ -51,11 +51,9 @@ class Cluster:
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> Self:
-        """Return the cluster; the first question opens a connection."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the connections; nothing is asked after."""
         try:
             self._runner.run(self._api.close())
         finally:
@@ -75,6 +73,10 @@ class Cluster:
 
     def applications(self, *, everywhere: bool = False) -> list[Manifest]:
         return self.ask(lambda api: api.list(APPLICATIONS, None if everywhere else self.namespace))
+
+    def chosen(self, name: str | None, *, everywhere: bool) -> list[Manifest]:
+        """Return the application of that name, or all of them where none is given."""
+        return [self.application(name)] if name else self.applications(everywhere=everywhere)
 
     def patch(self, name: str, patch: Mapping[str, Any]) -> Manifest:
         """Change the members in `patch` (RFC 7386) and return the application after it.
@@ -99,8 +101,8 @@ class Cluster:
     def _where_it_may_be(self, name: str) -> str:
         missing = f"there is no application {name} in namespace {self.namespace}"
         here = [application["metadata"]["name"] for application in self.applications()]
-        if close := difflib.get_close_matches(name, here, n=1):
-            return f"{missing}; did you mean {close[0]}?"
+        if hint := did_you_mean(name, here):
+            return f"{missing}{hint}"
         if elsewhere := self._namespaces_with(name):
             return f"{missing}, but in {', '.join(elsewhere)}; give that with -n"
         return (

@@ -7,7 +7,6 @@ other half hides what they say, as the address at which one logs in, and takes n
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from kubernetes import config
 from kubernetes.aio.client import ApiClient, Configuration
 
 from headgate.adapters.kubernetes.client import connection
+from headgate.api.finding import did_you_mean
 from headgate.cli.cluster.client import Cluster
 from headgate.errors import UsageError
 
@@ -90,9 +90,8 @@ def _no_context(files: str, context: str | None, contexts: Collection[str]) -> s
         return f"{files} has no contexts; set KUBECONFIG or give --kubeconfig another one"
     if context is None:
         return f"{files} says no current context; give --context one of its own: {names}"
-    close = difflib.get_close_matches(context, contexts, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"it has: {names}"
-    return f"--context {context} is not in {files}; {hint}"
+    hint = did_you_mean(context, contexts) or f"; it has: {names}"
+    return f"--context {context} is not in {files}{hint}"
 
 
 def _of_pod(here: str) -> tuple[ApiClient, str]:

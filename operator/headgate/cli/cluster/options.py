@@ -47,7 +47,7 @@ Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="Name of th
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Where:
     """Which cluster is meant, and where in it."""
 
     namespace: str | None = None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import select
-import shlex
 import shutil
 import signal
 import socket
@@ -21,7 +20,7 @@ from types import FrameType
 from typing import TextIO
 
 from headgate.adapters.address import Address
-from headgate.adapters.local.driver import LAUNCHER, require_script, require_words
+from headgate.adapters.local.driver import launcher_command, require_script, require_words
 from headgate.adapters.local.driver_log import DriverLog
 from headgate.adapters.local.resource_file import ResourceFile
 from headgate.adapters.local.state_dir import StateDir
@@ -109,20 +108,6 @@ class Options:
     driver_output: bool = False
     launcher: str | None = None
 
-    @property
-    def launcher_command(self) -> tuple[str, ...]:
-        """The command that starts the driver, as a list of arguments. Raises `UsageError`."""
-        try:
-            words = tuple(shlex.split(self.launcher or ""))
-        except ValueError as error:
-            raise UsageError(f"--launcher {self.launcher}: {error}; write it as in a shell") from None
-        if words and shutil.which(words[0]) is None:
-            raise UsageError(
-                f"--launcher {self.launcher}: there is no command {words[0]}; give the path of headgate-run in the "
-                "environment of the job"
-            )
-        return words or LAUNCHER
-
 
 def run_locally(file: Path, options: Options) -> int:
     """Run the application of `file` until it ends or is stopped; returns the exit code of the command.
@@ -130,10 +115,18 @@ def run_locally(file: Path, options: Options) -> int:
     Raises `HeadgateError` for a resource that is refused, a script that is not there, and a state folder that
     another run holds.
     """
-    launcher = options.launcher_command
+    launcher = launcher_command(options.launcher)
+    if shutil.which(launcher[0]) is None:
+        raise UsageError(
+            f"--launcher {options.launcher}: there is no command {launcher[0]}; give the path of headgate-run in the "
+            "environment of the job"
+        )
     if options.report is not None:
         _require_writable(options.report)
-    base = _folder_of(file)
+    try:
+        base = file.resolve().parent
+    except OSError as error:  # the working directory is gone
+        raise UsageError(f"{file}: {error.strerror}; give the path of a resource file") from None
 
     def require_runnable(application: SparkApplication) -> None:
         spec = application.spec
@@ -153,14 +146,6 @@ def run_locally(file: Path, options: Options) -> int:
     if exit_code not in (0, EXIT_UNREAD):
         _tell(_explanation(exit_code, run, parts.log))
     return exit_code
-
-
-def _folder_of(file: Path) -> Path:
-    """Return the folder of the resource file. Raises `UsageError` in a working directory that is gone."""
-    try:
-        return file.resolve().parent
-    except OSError as error:
-        raise UsageError(f"{file}: {error.strerror}; give the path of a resource file") from None
 
 
 def _require_writable(report: Path) -> None:

@@ -25,7 +25,7 @@ from headgate.api.status import (
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.cli.view.columns import Cell, columns
 from headgate.cli.view.overview import state_cell
-from headgate.cli.view.words import UNKNOWN, age, amount, control, duration, live, rate
+from headgate.cli.view.words import UNKNOWN, age, amount, control, duration, rate, verdict
 
 EVENTS_SHOWN = 10
 INDENT = "  "
@@ -129,7 +129,7 @@ def _conditions(conditions: Sequence[Condition], now: float) -> Iterator[Text]:
 
 
 def _query(query: QueryStatus, application: ClusterApplication, now: float) -> Iterator[Text]:
-    yield Text.assemble("query ", (query.name, "bold"), "  ", _verdict(query, now))
+    yield Text.assemble("query ", (query.name, "bold"), "  ", verdict(query, now))
     yield from columns(list(_settings(query)), INDENT)
     if query.sources:
         headings = [
@@ -139,16 +139,6 @@ def _query(query: QueryStatus, application: ClusterApplication, now: float) -> I
         yield from columns([headings, *rows], INDENT, right=frozenset({1, 2, 3}))
     for source in query.sources:
         yield from _remarks(source)
-
-
-def _verdict(query: QueryStatus, now: float) -> Text:
-    since = "" if query.since is None else f" for {age(now - query.since.timestamp())}"
-    changes = f", {query.changes} changes in this attempt" if query.changes > 1 else ""
-    if query.failure is not None:
-        return Text("FAILED", style="bold red")
-    if query.backlog:
-        return Text.assemble(("BACKLOG", "bold yellow"), f" by {query.reason or 'Unknown'}{since}{changes}")
-    return Text.assemble((live(query.real_time), "green"), f"{since}{changes}")
 
 
 def _settings(query: QueryStatus) -> Iterator[tuple[str, Cell]]:

@@ -18,18 +18,14 @@ Row = Sequence[Cell]
 def columns(rows: Sequence[Row], indent: str = "", right: frozenset[int] = frozenset()) -> Iterator[Text]:
     """Yield one line for each row, cells padded to the widest of their column; those in `right` to the right."""
     texts = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
-    widths = [max(map(_width, column)) for column in zip(*texts, strict=True)]
+    widths = [max(cell.cell_len for cell in column) for column in zip(*texts, strict=True)]
     for row in texts:
         line = Text(indent)
         for number, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            padding = " " * (width - _width(cell))
+            padding = " " * (width - cell.cell_len)
             gap = GAP if number + 1 < len(row) else ""
             line.append_text(
                 Text.assemble(padding, cell, gap) if number in right else Text.assemble(cell, padding, gap)
             )
         line.rstrip()
         yield line
-
-
-def _width(cell: Text) -> int:
-    return cell.cell_len

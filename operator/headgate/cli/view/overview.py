@@ -12,11 +12,7 @@ from headgate.cli.view.columns import Cell, columns
 from headgate.cli.view.words import UNKNOWN, age, amount, rate
 from headgate.decision.driver import State
 
-STATE_STYLES = {
-    State.RUNNING: "green",
-    State.FAILED: "bold red",
-    State.BACKING_OFF: "bold yellow",
-}
+STATE_STYLES = {State.RUNNING: "green", State.FAILED: "bold red", State.BACKING_OFF: "bold yellow"}
 HEADINGS = (
     *("NAME", "STATE", "READY", "EXECUTORS", "QUERY", "BACKLOG", "LAG", "PENDING", "RATE", "INTERVAL", "ETA"),
     *("HELD-BY", "AGE"),

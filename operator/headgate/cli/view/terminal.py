@@ -20,7 +20,7 @@ from rich.text import Text
 from headgate.api.duration import in_seconds
 from headgate.api.status import ConditionStatus, QueryStatus, SourceStatus, Votes
 from headgate.cli.view import Moment, View
-from headgate.cli.view.words import UNKNOWN, amount, clock, control, duration, live, rate, sparkline
+from headgate.cli.view.words import UNKNOWN, amount, clock, control, duration, rate, sparkline, verdict
 from headgate.decision.driver import State
 from headgate.decision.observation import SourceObservation
 from headgate.reconcile.ports import Event
@@ -103,13 +103,8 @@ def draw(moment: Moment, events: Iterable[Event], batches: Mapping[str, tuple[Ba
     queries = (
         _query(query, reported, batches.get(query.name, ()), moment) for query, reported in moment.queries
     )
-    return Group(_header(moment), *queries, *_holding(moment), _events(events), Text(HELP, style="dim"))
-
-
-def _holding(moment: Moment) -> Iterator[Text]:
-    if moment.holding:
-        yield Text("whose word holds", style="dim")
-        yield from (Text(line) for line in moment.holding)
+    holding = [Text("whose word holds", style="dim"), *map(Text, moment.holding)] if moment.holding else []
+    return Group(_header(moment), *queries, *holding, _events(events), Text(HELP, style="dim"))
 
 
 def _header(moment: Moment) -> RenderableType:
@@ -146,19 +141,9 @@ def _query(
             _sources(query, moment),
             *_remarks(query),
         ),
-        title=_title(query, moment.at),
+        title=Text.assemble((query.name, "bold"), "  ", verdict(query, moment.at)),
         title_align="left",
     )
-
-
-def _title(query: QueryStatus, now: float) -> str:
-    name = f"[bold]{escape(query.name)}[/]"
-    since = "" if query.since is None else f" for {duration(max(0.0, now - query.since.timestamp()))}"
-    if query.failure is not None:
-        return f"{name}  [bold red]FAILED[/]"
-    if query.backlog:
-        return f"{name}  [bold yellow]BACKLOG[/] by {query.reason}{since}"
-    return f"{name}  [bold green]{live(query.real_time)}[/]{since}"
 
 
 def _batches(reported: QueryMetrics, batches: tuple[Batch, ...]) -> Text:

@@ -1,9 +1,12 @@
-"""Numbers as people read them; a dash for what is not known."""
+"""Numbers and verdicts as people read them; a dash for what is not known."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from rich.text import Text
+
+from headgate.api.status import QueryStatus
 from headgate.reconcile.amounts import amount_text, rate_text
 from headgate.reconcile.times import duration_text
 
@@ -58,3 +61,13 @@ def control(published: int, in_force: int | None) -> str:
 def live(real_time: bool | None) -> str:
     """Return what a query is that is in no backlog."""
     return "live in real-time mode" if real_time else "live"
+
+
+def verdict(query: QueryStatus, now: float) -> Text:
+    since = "" if query.since is None else f" for {age(now - query.since.timestamp())}"
+    changes = f", {query.changes} changes in this attempt" if query.changes > 1 else ""
+    if query.failure is not None:
+        return Text("FAILED", style="bold red")
+    if query.backlog:
+        return Text.assemble(("BACKLOG", "bold yellow"), f" by {query.reason or 'Unknown'}{since}{changes}")
+    return Text.assemble((live(query.real_time), "green"), f"{since}{changes}")

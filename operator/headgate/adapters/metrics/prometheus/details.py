@@ -15,7 +15,7 @@ from headgate.adapters.metrics.prometheus.answer import Labels, Sample
 from headgate.adapters.metrics.prometheus.columns import Scrapes, Unmeasured
 from headgate.adapters.metrics.prometheus.targets import Pod
 from headgate.reconcile.metric_table import BY_SAMPLE, LARGEST, Asked, with_details
-from headgate.reconcile.readings import DriverMetrics, QueryMetrics
+from headgate.reconcile.readings import DriverMetrics
 
 MOST_PODS = 2000
 """In one query: their names have 70 kB, and the answer a quarter of what the columns of ten thousand have."""
@@ -73,16 +73,10 @@ def _details(driver: DriverMetrics, details: DriverMetrics) -> Details:
         for query in details.queries
         if (run := driver.queries.get(query)) is not None
         for source in _named(details, query)
-        if not _is_measured(run, source)
+        if (known := run.sources.get(source)) is None
+        or (known.watermark_lag_seconds is None and known.pending_records is None)
     ]
     return Details(driver.at, details, tuple(unmeasured))
-
-
-def _is_measured(query: QueryMetrics, source: str) -> bool:
-    known = query.sources.get(source)
-    return known is not None and (
-        known.watermark_lag_seconds is not None or known.pending_records is not None
-    )
 
 
 def _placed(samples: Iterable[Sample[Labels]], scrapes: Scrapes) -> Iterator[tuple[Pod, Labels, float]]:
@@ -96,9 +90,8 @@ def _placed(samples: Iterable[Sample[Labels]], scrapes: Scrapes) -> Iterator[tup
 def _named(details: DriverMetrics, query: str) -> list[str]:
     """Return the sources of a query that say how their batches are bounded, as each does."""
     found = details.queries.get(query)
-    return (
-        [] if found is None else [name for name, one in found.sources.items() if one.read_limit is not None]
-    )
+    sources = {} if found is None else found.sources
+    return [name for name, one in sources.items() if one.read_limit is not None]
 
 
 def _rates(arrivals: Iterable[Sample[Labels]], scrapes: Scrapes) -> Mapping[Pod, Mapping[str, list[float]]]:

@@ -27,12 +27,12 @@ from typing import TypeVar
 
 import msgspec
 
-from headgate.adapters.metrics.fair_threads import FairThreads
 from headgate.adapters.metrics.prometheus.answer import QueryFailure, Vector, VectorDecoder
 from headgate.adapters.metrics.prometheus.client import PrometheusClient, PrometheusOptions, Queried, ignore
 from headgate.adapters.metrics.prometheus.tenant import bound
 from headgate.reconcile.metric_table import LARGEST
 from headgate.reconcile.ports import Outage, OutageReason
+from headgate.threads import FairThreads
 
 LONGEST = 4096
 """Characters of an expression; the resource refuses more."""
@@ -83,9 +83,6 @@ class Answer:
         pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(self.failures - 1, 16))
         return self.asked_at + pause
 
-    def followed_by(self, value: float, now: float, seconds: float = 0.0) -> Answer:
-        return Answer(value=value, at=now, asked_at=now, seconds=seconds)
-
     def failed(self, failure: Outage, now: float) -> Answer:
         """Return what is known after a failure: nothing if the expression is wrong, else what was before."""
         failed = replace(self, failure=failure, asked_at=now, failures=self.failures + 1)
@@ -108,7 +105,7 @@ LEFT_OUT = Answer(
 )
 """The answer for an expression that there is no room for."""
 
-Place = tuple[str, str]
+Question = tuple[str, str]
 """Whose an expression is as far as what it reads depends on that, and the expression."""
 
 
@@ -135,76 +132,74 @@ class Expressions:
         self._bound = lru_cache(maxsize=self._room)(bound)
         self._decoder = VectorDecoder(_Labels)
         self._threads = FairThreads(AT_ONCE, "backlog-query", share=SHARE)
-        self._answers: dict[Place, Answer] = {}
-        self._left_out: frozenset[Place] = frozenset()
-        self._running: dict[Place, tuple[str, Future[tuple[float, float]], float]] = {}
+        self._answers: dict[Question, Answer] = {}
+        self._left_out: frozenset[Question] = frozenset()
+        self._running: dict[Question, tuple[str, Future[tuple[float, float]], float]] = {}
         """Of whom, its answer with how long it took, and when it was asked for."""
         self._turn_at: dict[str, float] = {}
         """When one of each namespace was asked last."""
 
     def answer(self, namespace: str, expression: str) -> Answer:
-        place = self._place(namespace, expression)
-        return LEFT_OUT if place in self._left_out else self._answers.get(place, UNASKED)
+        question = self._question(namespace, expression)
+        return LEFT_OUT if question in self._left_out else self._answers.get(question, UNASKED)
 
     def ask(self, wanted: Mapping[str, Collection[str]], now: float) -> None:
         """Begin to evaluate what is due of `wanted`, by namespace; the answers to all else are forgotten."""
-        places = {
-            namespace: sorted({self._place(namespace, one) for one in expressions})
+        questions = {
+            namespace: sorted({self._question(namespace, one) for one in expressions})
             for namespace, expressions in wanted.items()
             if expressions
         }
-        within = admitted(places, self._room)
-        known = {place for group in within.values() for place in group}
-        self._left_out = frozenset(place for group in places.values() for place in group) - known
-        self._answers = {place: self._answers.get(place, UNASKED) for place in known}
-        self._turn_at = {namespace: self._turn_at.get(namespace, -math.inf) for namespace in places}
+        within = admitted(questions, self._room)
+        known = {question for group in within.values() for question in group}
+        self._left_out = frozenset(question for group in questions.values() for question in group) - known
+        self._answers = {question: self._answers.get(question, UNASKED) for question in known}
+        self._turn_at = {namespace: self._turn_at.get(namespace, -math.inf) for namespace in questions}
         waiting = {
             namespace: sorted(
                 (
-                    place
-                    for place in group
-                    if place not in self._running and self._answers[place].is_due_at <= now
+                    question
+                    for question in group
+                    if question not in self._running and self._answers[question].is_due_at <= now
                 ),
-                key=lambda place: self._answers[place].asked_at,
+                key=lambda question: self._answers[question].asked_at,
             )
             for namespace, group in within.items()
         }
         under_way = [namespace for namespace, _, _ in self._running.values()]
-        for namespace, place in chosen(waiting, under_way, self._turn_at, self._most):
-            future = self._threads.call(namespace, self._evaluate, place)
-            self._running[place] = (namespace, future, now)
+        for namespace, question in chosen(waiting, under_way, self._turn_at, self._most):
+            future = self._threads.call(namespace, self._evaluate, question)
+            self._running[question] = (namespace, future, now)
             self._turn_at[namespace] = now
-        for place in known - {place for place, (_, _, asked_at) in self._running.items() if asked_at == now}:
-            self._answers[place] = self._answers[place].standing(now)
+        for question in known - {
+            question for question, (_, _, asked_at) in self._running.items() if asked_at == now
+        }:
+            self._answers[question] = self._answers[question].standing(now)
 
     def take(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
         """Take the answers that come within a moment."""
         wait([future for _, future, _ in self._running.values()], timeout=patience_seconds)
-        self._collect()
+        for question, (_, future, asked_at) in list(self._running.items()):
+            if not future.done():
+                continue
+            del self._running[question]
+            if question not in self._answers:
+                continue
+            try:
+                value, seconds = future.result()
+                self._answers[question] = Answer(value, asked_at, asked_at=asked_at, seconds=seconds)
+            except QueryFailure as failure:
+                self._answers[question] = self._answers[question].failed(failure.outage, asked_at)
 
     def close(self) -> None:
         self._threads.close()
         self._client.close()
 
-    def _place(self, namespace: str, expression: str) -> Place:
+    def _question(self, namespace: str, expression: str) -> Question:
         return (namespace if self._tenant_header or self._namespace_label else "", expression)
 
-    def _collect(self) -> None:
-        for place, (_, future, asked_at) in list(self._running.items()):
-            if not future.done():
-                continue
-            del self._running[place]
-            if place not in self._answers:
-                continue
-            before = self._answers[place]
-            try:
-                value, seconds = future.result()
-                self._answers[place] = before.followed_by(value, asked_at, seconds)
-            except QueryFailure as failure:
-                self._answers[place] = before.failed(failure.outage, asked_at)
-
-    def _evaluate(self, place: Place) -> tuple[float, float]:
-        tenant, expression = place
+    def _evaluate(self, question: Question) -> tuple[float, float]:
+        tenant, expression = question
         if len(expression) > LONGEST:
             raise QueryFailure(OutageReason.QUERY_FAILED, f"it is longer than {LONGEST} characters")
         if self._namespace_label:

@@ -17,10 +17,10 @@ from headgate.adapters.metrics.prometheus.answer import (
     VectorDecoder,
 )
 from headgate.adapters.metrics.prometheus.client import PrometheusClient, PrometheusOptions, Queried
-from headgate.adapters.metrics.prometheus.targets import Place, Pod, place_of
+from headgate.adapters.metrics.prometheus.targets import Pod, TargetLabels, target_labels
 from headgate.reconcile.metric_table import Asked, asked
 from headgate.reconcile.readings import Column
-from headgate.threads import DaemonThreads
+from headgate.threads import FairThreads
 from headgate_contract import metrics
 from headgate_contract.metrics import Metric
 
@@ -36,11 +36,11 @@ class Fetch:
     def __init__(self, options: PrometheusOptions, queried: Queried) -> None:
         self._matchers = options.matchers
         self._client = PrometheusClient(options, timeout_seconds=options.timeout_seconds, queried=queried)
-        self._threads = DaemonThreads(AT_ONCE, "prometheus")
-        self._targets = SeriesDecoder(place_of)
+        self._threads = FairThreads(AT_ONCE, "prometheus", share=AT_ONCE)
+        self._targets = SeriesDecoder(target_labels)
         self._series = VectorDecoder(Labels)
 
-    def scrape_times(self) -> Vector[Place]:
+    def scrape_times(self) -> Vector[TargetLabels]:
         """Return when each driver was scraped, with all labels of its target; raises QueryFailure."""
         return self._client.ask(scrape_times(self._matchers), self._targets)
 
@@ -62,10 +62,7 @@ class Fetch:
     ) -> tuple[Vector[Labels], Vector[Labels]] | QueryFailure:
         """Return the details of some drivers and how fast their records arrive, over a window; or why not."""
         names = {pod.name for pod in pods}
-        queries = [
-            details(names, self._matchers),
-            arrivals(names, self._matchers, window_seconds),
-        ]
+        queries = [details(names, self._matchers), arrivals(names, self._matchers, window_seconds)]
         futures = [self._ask(query, at) for query in queries]
         facts, arrived = (_result(future) for future in futures)
         if isinstance(facts, QueryFailure):
@@ -77,7 +74,7 @@ class Fetch:
         self._client.close()
 
     def _ask(self, query: str, at: float, lookback: float | None = None) -> Future[Vector[Labels]]:
-        return self._threads.call(self._client.ask, query, self._series, at=at, lookback=lookback)
+        return self._threads.call("looks", self._client.ask, query, self._series, at=at, lookback=lookback)
 
 
 def _result(future: Future[Vector[Labels]]) -> Vector[Labels] | QueryFailure:

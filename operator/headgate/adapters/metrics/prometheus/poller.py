@@ -50,7 +50,7 @@ class PrometheusPoller:
         self._fetch = Fetch(options, queried)
         self._expressions = Expressions(options, queried)
         self._published = Published()
-        self._pace = Pace()
+        self._pace = ScrapePace()
         self._polled_at = -math.inf
         self._planned: dict[Key, float] = {}
         """When each application's next reconcile is planned for, at the latest."""
@@ -63,10 +63,6 @@ class PrometheusPoller:
         self._planned.pop(key, None)
 
     def reconciled(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
-        """A reconcile has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.
-
-        The next one is planned for `again_at` (Unix time).
-        """
         self._due.reconciled(key, clock_at=clock_at)
         self._planned[key] = again_at
 
@@ -92,7 +88,10 @@ class PrometheusPoller:
         if not watched:
             self._published = Published()
             return ()
-        self._expressions.ask(_expressions(watched), now)
+        wanted: dict[str, set[str]] = {}
+        for key, one in watched.items():
+            wanted.setdefault(key.namespace, set()).update(one.expressions)
+        self._expressions.ask(wanted, now)
         published = self._look(watched, now)
         self._expressions.take()
         current = _current(published.scrapes)
@@ -150,11 +149,7 @@ class PrometheusPoller:
         return failed
 
     def _with_details(
-        self,
-        published: Published,
-        due: Sequence[Key],
-        current: Mapping[Key, Pod],
-        schedule: RefreshSchedule,
+        self, published: Published, due: Sequence[Key], current: Mapping[Key, Pod], schedule: RefreshSchedule
     ) -> tuple[Published, frozenset[Key]]:
         """Fetch details; returns also the applications that should wait for theirs until the next tick."""
         at = published.targets.evaluated_at
@@ -175,14 +170,6 @@ class PrometheusPoller:
         left = set(wanted[len(chosen) :])
         waiting = {key for key in due if current.get(key) in left and current[key] not in found}
         return replace(published, details=found), frozenset(waiting)
-
-
-def _expressions(watched: Mapping[Key, Watched]) -> Mapping[str, Collection[str]]:
-    wanted: dict[str, set[str]] = {}
-    for key, one in watched.items():
-        if one.expressions:
-            wanted.setdefault(key.namespace, set()).update(one.expressions)
-    return wanted
 
 
 def _current(scrapes: Scrapes) -> dict[Key, Pod]:
@@ -224,20 +211,20 @@ SCRAPES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ScrapePace:
     """The usual time between two scrapes of a driver."""
 
     seconds: float | None = None
     """`None`: nothing has been scraped twice yet."""
 
-    def following(self, before: Mapping[Pod, Target], now: Mapping[Pod, Target]) -> Pace:
+    def following(self, before: Mapping[Pod, Target], now: Mapping[Pod, Target]) -> ScrapePace:
         """Return the pace after another look; that of most drivers, so that one with its own says nothing."""
         gaps = [
             gap
             for pod, target in now.items()
             if (known := before.get(pod)) is not None and (gap := target.scraped_at - known.scraped_at) > 0
         ]
-        return Pace(median_high(gaps)) if gaps else self
+        return ScrapePace(median_high(gaps)) if gaps else self
 
     @property
     def window_seconds(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -57,7 +57,12 @@ class PrometheusMetrics:
         read: Callable[[DriverMetrics | None, float], None],
     ) -> None:
         self._key = key
-        self._watched = watched
+        self._stale_after = math.inf if watched is None else watched.stale_after_seconds
+        self._expressions = [
+            (source.id, source.expression)
+            for source in (() if watched is None else watched.sources)
+            if source.expression is not None
+        ]
         self._published = published
         self._answers = answers
         self._read = read
@@ -78,7 +83,7 @@ class PrometheusMetrics:
             driver = scraped.driver if details is None else details.added_to(scraped.driver)
         answers = {
             place: Answered(answer.value, answer.at)
-            for place, expression in self._expressions()
+            for place, expression in self._expressions
             if (answer := self._answers(expression)).value is not None
         }
         return replace(driver, answers=answers) if answers else driver
@@ -107,7 +112,7 @@ class PrometheusMetrics:
         return Outage(OutageReason.NO_SERIES, message)
 
     def _wrong_expression(self) -> Outage | None:
-        for (query, source), expression in self._expressions():
+        for (query, source), expression in self._expressions:
             if (failure := self._answers(expression).failure) is not None:
                 text = expression if len(expression) <= LONGEST_SHOWN else f"{expression[:LONGEST_SHOWN]}…"
                 where = f"query {query}, source {source}: backlog.query `{text}`"
@@ -116,15 +121,13 @@ class PrometheusMetrics:
 
     def _late_expression(self, now: float) -> Outage | None:
         """Return that an answer stands only because others are asked meanwhile."""
-        stale_after = math.inf if self._watched is None else self._watched.stale_after_seconds
-        for (query, source), expression in self._expressions():
+        for (query, source), expression in self._expressions:
             answer = self._answers(expression)
-            if answer.failure is None and answer.value is not None and now - answer.asked_at > stale_after:
+            if (
+                answer.failure is None
+                and answer.value is not None
+                and now - answer.asked_at > self._stale_after
+            ):
                 where = f"query {query}, source {source}: backlog.query"
                 return Outage(OutageReason.BACKLOG_QUERY_NOT_ASKED, f"{where} {_LATE}")
         return None
-
-    def _expressions(self) -> Iterator[tuple[tuple[str, str], str]]:
-        for source in () if self._watched is None else self._watched.sources:
-            if source.expression is not None:
-                yield source.place, source.expression

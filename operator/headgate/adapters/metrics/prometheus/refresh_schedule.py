@@ -51,7 +51,9 @@ class RefreshSchedule:
         """
         ages = sorted(self._ages(published, current, without), key=lambda found: found[0], reverse=True)
         overdue = sum(1 for age, _ in ages if age >= 1.0)
-        return [pod for _, pod in ages[: max(overdue, self._share(len(current)) - len(without))]]
+        part = min(max(0.0, self.gap) / ((1 - YOUNGEST) * REFRESH_SECONDS), 1.0)
+        share = math.ceil(len(current) * part)
+        return [pod for _, pod in ages[: max(overdue, share - len(without))]]
 
     def _ages(
         self, published: Published, current: Mapping[Key, Pod], without: frozenset[Pod]
@@ -66,7 +68,3 @@ class RefreshSchedule:
             if part >= YOUNGEST and pod not in without and is_behind(published, pod):
                 ages.append((part, pod))
         return ages
-
-    def _share(self, drivers: int) -> int:
-        part = min(max(0.0, self.gap) / ((1 - YOUNGEST) * REFRESH_SECONDS), 1.0)
-        return math.ceil(drivers * part)

@@ -96,7 +96,7 @@ class Targets:
     """Unix time of the query by the server's clock; `None` where there was no series."""
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class TargetLabels(msgspec.Struct, frozen=True, gc=False):
     """What the labels of a target say, which is read once: ten thousand of them come at each tick."""
 
     pod: Pod
@@ -110,17 +110,17 @@ class Place(msgspec.Struct, frozen=True, gc=False):
     """All labels, as JSON."""
 
     @property
-    def labels(self) -> AnyLabels:
+    def all(self) -> AnyLabels:
         return _ANY.decode(self.text)
 
 
 _ANY = msgspec.json.Decoder(AnyLabels)
 
 
-def place_of(text: bytes) -> Place:
+def target_labels(text: bytes) -> TargetLabels:
     labels = _ANY.decode(text)
     pod = Pod(labels.get("namespace", ""), labels.get("pod", ""))
-    return Place(
+    return TargetLabels(
         pod=pod,
         run=pod.run,
         job=labels.get("job", ""),
@@ -131,30 +131,30 @@ def place_of(text: bytes) -> Place:
     )
 
 
-def targets(samples: Iterable[Sample[Place]], watched: Container[Key], now: float) -> Targets:
+def targets(samples: Iterable[Sample[TargetLabels]], watched: Container[Key], now: float) -> Targets:
     """Return the targets of watched applications, from the times at which they were scraped.
 
     Ages are differences on the server's clock, so it does not matter whether the operator's agrees with it.
     """
     found: dict[Pod, Target] = {}
-    places: dict[Pod, Place] = {}
-    again: dict[Pod, list[tuple[Target, Place]]] = {}
+    labels_of: dict[Pod, TargetLabels] = {}
+    again: dict[Pod, list[tuple[Target, TargetLabels]]] = {}
     unplaced = set()
     evaluated_at = None
     for sample in samples:
         if sample.value is None or not math.isfinite(scraped_at := sample.number):
             continue
-        evaluated_at, place = sample.value[0], sample.metric
-        pod, run = place.pod, place.run
+        evaluated_at, labels = sample.value[0], sample.metric
+        pod, run = labels.pod, labels.run
         if run is None:
             if not pod.namespace or not pod.name:
-                unplaced.add(place.application)
+                unplaced.add(labels.application)
         elif run.key in watched:
             at = now - max(0.0, evaluated_at - scraped_at)
-            target = Target(run, at, place.job, place.instance, place.endpoint, scraped_at)
+            target = Target(run, at, labels.job, labels.instance, labels.endpoint, scraped_at)
             if pod in found:
-                again.setdefault(pod, [(found[pod], places[pod])]).append((target, place))
-            found[pod], places[pod] = target, place
+                again.setdefault(pod, [(found[pod], labels_of[pod])]).append((target, labels))
+            found[pod], labels_of[pod] = target, labels
     contradictions = {pod: why for pod, ones in again.items() if (why := _conflict(ones))}
     for pod, ones in again.items():
         if pod in contradictions:
@@ -166,12 +166,12 @@ def targets(samples: Iterable[Sample[Place]], watched: Container[Key], now: floa
     return Targets(found, contradictions, frozenset(unplaced), evaluated_at)
 
 
-def _conflict(ones: list[tuple[Target, Place]]) -> str | None:
+def _conflict(ones: list[tuple[Target, TargetLabels]]) -> str | None:
     """Return what tells two drivers of one name apart; `None` if it is one driver, scraped twice.
 
     A label that only one of the targets has tells how it was found, not what it is.
     """
-    all_labels = [place.labels for _, place in ones]
+    all_labels = [labels.all for _, labels in ones]
     names = sorted({name for labels in all_labels for name in labels} - _HOW_IT_WAS_FOUND)
     values = {name: {labels[name] for labels in all_labels if name in labels} for name in names}
     different = (f"{name}: {', '.join(sorted(values[name]))}" for name in names if len(values[name]) > 1)

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from headgate.adapters.metrics.fair_threads import FairThreads, Pace
+from headgate.threads import FairThreads, ProcessorPace
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def stack() -> Iterator[ExitStack]:
         yield made
 
 
-def threads(stack: ExitStack, count: int, *, share: int, pace: Pace | None = None) -> FairThreads:
+def threads(stack: ExitStack, count: int, *, share: int, pace: ProcessorPace | None = None) -> FairThreads:
     made = FairThreads(count, "test", share=share) if pace is None else FairThreads(
         count, "test", share=share, pace=pace
     )  # fmt: skip
@@ -55,7 +55,7 @@ def test_groups_take_turns_and_each_keeps_its_order(stack: ExitStack) -> None:
 
 
 def test_a_group_that_has_used_its_processor_time_waits_alone(stack: ExitStack) -> None:
-    made = threads(stack, 2, share=2, pace=Pace(part=1e-9, burst_seconds=0.0))
+    made = threads(stack, 2, share=2, pace=ProcessorPace(part=1e-9, burst_seconds=0.0))
     made.call("mallory", burn, 0.001).result(240)
     late: Future[None] = made.call("mallory", burn, 0.001)
     for _ in range(3):
@@ -66,7 +66,7 @@ def test_a_group_that_has_used_its_processor_time_waits_alone(stack: ExitStack) 
 
 
 def test_a_group_whose_pace_allows_it_goes_on(stack: ExitStack) -> None:
-    made = threads(stack, 1, share=1, pace=Pace(part=0.5, burst_seconds=0.001))
+    made = threads(stack, 1, share=1, pace=ProcessorPace(part=0.5, burst_seconds=0.001))
     calls = [made.call("a", burn, 0.005) for _ in range(4)]
     assert wait(calls, timeout=240).not_done == set()
 
