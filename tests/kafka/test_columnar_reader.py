@@ -12,7 +12,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from headgate_contract import QueryControl
 from support.driver import driver as process
-from support.governed import Driver, driver_in
+from support.governed import Driver, await_rows, driver_in
 from support.kafka import Broker
 from support.kafka_connector import connector_conf
 from support.kafka_records import Ramp, Record, fill, send, transaction
@@ -113,6 +113,19 @@ def test_offsets_without_a_record_are_left_to_sparks_reader(
     assert len(found) == (40 if isolation == "read_committed" else 60)
 
 
+def test_the_marker_that_ends_a_log_is_not_waited_behind(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    """A poll that has passed it leaves the client where the next record will be, whenever that comes."""
+    topic = kafka.topic()
+    patient = {"kafka.isolation.level": "read_committed", "kafkaConsumer.pollTimeoutMs": "600000"}
+    with driver.running(stream(spark, kafka, topic, **patient), tmp_path) as query:
+        for number in range(1, 4):
+            with transaction(kafka.bootstrap, topic) as write:
+                write([Record(0, 1_000, b"a")] * 10)
+            await_rows(query, 10 * number)
+
+
 def test_of_what_sparks_reader_reads_no_more_is_held_than_a_record(
     kafka: Broker, driver: Driver, tmp_path: Path
 ) -> None:
@@ -135,6 +148,22 @@ def test_records_that_do_not_come_soon_are_left_to_sparks_reader_and_its_time_li
     never = slow | {"kafka.fetch.max.wait.ms": "2000", "kafkaConsumer.pollTimeoutMs": "300"}
     with driver.running(stream(driver.spark, kafka, topic, **never), tmp_path / "never") as query:
         assert "Cannot fetch record for offset 0 in 300 milliseconds" in failure(query)
+
+
+@pytest.mark.parametrize("column", ["timestamp", "value"])
+def test_a_time_that_spark_cannot_tell_fails_in_its_words_whatever_is_asked_for(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path, column: str
+) -> None:
+    topic = kafka.topic()
+    send(kafka.bootstrap, topic, [Record(0, 1), Record(0, 1_700_000_000_123_456_789)])
+    said = []
+    for columnar in ("false", "true"):
+        spark.conf.set(PROPERTY, columnar)
+        frame = stream(spark, kafka, topic).select(column)
+        with driver.running(frame, tmp_path / columnar, to=tmp_path / "rows") as query:
+            said.append(failure(query).splitlines()[0])
+    assert said[0] == said[1]
+    assert "1700000000123456789 that overflows" in said[0]
 
 
 def test_a_log_that_begins_later_is_lost_or_borne_as_by_sparks_reader(
