@@ -124,10 +124,11 @@ the state and the files of sinks. Executors of a cluster are left alone. So is e
 keeps for its partition and hands on what the query asks for, and no rows of all seven columns are made. Spark's own
 reader asks the broker after each poll where the log begins and ends: a round trip for 500 records, where the job does
 not set `kafka.max.poll.records`. Rows, offsets, checkpoints and metrics are the same, and so is the other way back.
-Where records do not follow each other (transactions, compaction, lost records) or do not come, Spark's reader reads
-the rest of the range. It reads sources with `includeHeaders`, real-time batches, and everything on Spark 4.0. It is a
-property of a session; executors get the jar by Spark's own means (`addJar`). What it brings is in
-[figures.md](figures.md).
+Where records do not follow each other (transactions, compaction, lost records), do not come within five seconds, or
+have a time that Spark cannot tell, Spark's reader reads the rest of the range, with its own time limit and in its own
+words. So a topic of transactions is read no faster. It reads sources with `includeHeaders`, real-time batches, and
+everything on Spark 4.0. It is a property of a session; executors get the jar by Spark's own means (`addJar`). What it
+brings is in [figures.md](figures.md), and why it is not the default in [why.md](why.md).
 
 ## Who sees the options
 

@@ -12,7 +12,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from headgate_contract import QueryControl
 from support.driver import driver as process
-from support.governed import Driver, driver_in
+from support.governed import Driver, await_rows, driver_in
 from support.kafka import Broker
 from support.kafka_connector import connector_conf
 from support.kafka_records import Ramp, Record, fill, send, transaction
@@ -62,6 +62,14 @@ def plan(query: StreamingQuery) -> str:
     return str(query._jsq.explainInternal(False))
 
 
+def batches_of_columns(query: StreamingQuery) -> int:
+    """Return how many batches the query's last one was of: each row of Spark's reader is one, each poll of ours."""
+    node = query._jsq.streamingQuery().lastExecution().executedPlan()
+    while node.nodeName() != COLUMNAR:
+        node = node.children().head()
+    return int(node.metrics().apply("numInputBatches").value())
+
+
 def rows_in(spark: SparkSession, place: Path) -> list[Row]:
     return in_order(spark.read.parquet(str(place / "rows")))
 
@@ -103,6 +111,59 @@ def test_offsets_without_a_record_are_left_to_sparks_reader(
     options = {"kafka.isolation.level": isolation}
     found = assert_alike(driver, kafka, topic, tmp_path, **options)
     assert len(found) == (40 if isolation == "read_committed" else 60)
+
+
+def test_the_marker_that_ends_a_log_is_not_waited_behind(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    """A poll that has passed it leaves the client where the next record will be, whenever that comes."""
+    topic = kafka.topic()
+    patient = {"kafka.isolation.level": "read_committed", "kafkaConsumer.pollTimeoutMs": "600000"}
+    with driver.running(stream(spark, kafka, topic, **patient), tmp_path) as query:
+        for number in range(1, 4):
+            with transaction(kafka.bootstrap, topic) as write:
+                write([Record(0, 1_000, b"a")] * 10)
+            await_rows(query, 10 * number)
+
+
+def test_of_what_sparks_reader_reads_no_more_is_held_than_a_record(
+    kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    topic = kafka.topic()
+    with transaction(kafka.bootstrap, topic) as write:
+        write([Record(0, 1_000, b"before")] * 3)
+    fill(kafka.bootstrap, topic, [Ramp(0, 5)], value=lambda _: bytes(500_000), **{"batch.num.messages": 1})
+    query = read(driver, stream(driver.spark, kafka, topic), tmp_path)
+    assert batches_of_columns(query) == 1 + 5
+
+
+def test_records_that_do_not_come_soon_are_left_to_sparks_reader_and_its_time_limit(
+    kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    topic = kafka.topic()
+    fill(kafka.bootstrap, topic, [Ramp(0, 5)])
+    slow = {"kafka.fetch.min.bytes": "1000000", "kafka.fetch.max.wait.ms": "7000"}
+    query = read(driver, stream(driver.spark, kafka, topic, **slow), tmp_path)
+    assert batches_of_columns(query) == 5
+    never = slow | {"kafka.fetch.max.wait.ms": "2000", "kafkaConsumer.pollTimeoutMs": "300"}
+    with driver.running(stream(driver.spark, kafka, topic, **never), tmp_path / "never") as query:
+        assert "Cannot fetch record for offset 0 in 300 milliseconds" in failure(query)
+
+
+@pytest.mark.parametrize("column", ["timestamp", "value"])
+def test_a_time_that_spark_cannot_tell_fails_in_its_words_whatever_is_asked_for(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path, column: str
+) -> None:
+    topic = kafka.topic()
+    send(kafka.bootstrap, topic, [Record(0, 1), Record(0, 1_700_000_000_123_456_789)])
+    said = []
+    for columnar in ("false", "true"):
+        spark.conf.set(PROPERTY, columnar)
+        frame = stream(spark, kafka, topic).select(column)
+        with driver.running(frame, tmp_path / columnar, to=tmp_path / "rows") as query:
+            said.append(failure(query).splitlines()[0])
+    assert said[0] == said[1]
+    assert "1700000000123456789 that overflows" in said[0]
 
 
 def test_a_log_that_begins_later_is_lost_or_borne_as_by_sparks_reader(

@@ -42,6 +42,7 @@ class Record(NamedTuple):
     timestamp_ms: int
     value: bytes | None = b""
     key: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,7 @@ def _hand_over(producer: Producer, topic: str, records: Iterable[Record]) -> Non
                     value=record.value,
                     partition=record.partition,
                     timestamp=record.timestamp_ms,
+                    headers=list(record.headers),
                 )
                 break
             except BufferError:

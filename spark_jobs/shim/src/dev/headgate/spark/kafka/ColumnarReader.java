@@ -8,13 +8,10 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
-import org.apache.spark.sql.execution.RowToColumnConverter;
-import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
 import org.apache.spark.sql.kafka010.KafkaBatchInputPartition;
 import org.apache.spark.sql.kafka010.KafkaOffsetRange;
 import org.apache.spark.sql.kafka010.consumer.InternalKafkaConsumer;
 import org.apache.spark.sql.kafka010.consumer.KafkaDataConsumer;
-import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.util.UninterruptibleThread;
 import org.slf4j.Logger;
@@ -30,15 +27,14 @@ import org.slf4j.LoggerFactory;
  */
 public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
   private static final Logger LOG = LoggerFactory.getLogger(ColumnarReader.class);
-  private static final StructType SCHEMA =
-      StructType.fromDDL("key BINARY, value BINARY, topic STRING, partition INT, offset LONG, timestamp TIMESTAMP, timestampType INT");
-  private static final int ROWS = 4096;
+  private static final long LONGEST_POLL_MILLIS = 5_000; // Spark's reader waits after it as long as a job says
+  private static final long LATEST_MILLIS = Long.MAX_VALUE / 1000; // what later ones are in microseconds does not fit
   private static final boolean POLLS = polls();
 
   private final KafkaBatchInputPartition partition;
   private final PartitionReaderFactory spark;
   private final long until;
-  private final RecordColumns columns = new RecordColumns(SCHEMA);
+  private final RecordColumns columns;
   private KafkaDataConsumer consumer; // null: none is held
   private long next;
   private ColumnarBatch batch;
@@ -47,6 +43,7 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
   public ColumnarReader(KafkaBatchInputPartition partition, PartitionReaderFactory spark) {
     this.partition = partition;
     this.spark = spark;
+    this.columns = new RecordColumns(partition.offsetRange().topic());
     this.next = partition.offsetRange().fromOffset();
     this.until = partition.offsetRange().untilOffset();
   }
@@ -77,7 +74,11 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
       }
       leaveTheRest();
     }
-    return rest != null && hasRows();
+    if (rest == null || !rest.next()) {
+      return false;
+    }
+    batch = columns.of(rest.get());
+    return true;
   }
 
   @Override
@@ -96,14 +97,10 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
     try {
       if (consumer == null) {
         consumer = KafkaDataConsumer.acquire(partition.offsetRange().topicPartition(), partition.executorKafkaParams());
-        uninterrupted(() -> {
-          consumer.getOrRetrieveConsumer().seek(next);
-          return null;
-        });
       }
-      var records = uninterrupted(() -> consumer.getOrRetrieveConsumer().poll(partition.pollTimeoutMs()));
+      var records = uninterrupted(this::fromNext);
       int following = 0;
-      while (following < records.size() && next + following < until && records.get(following).offset() == next + following) {
+      while (following < records.size() && next + following < until && follows(records.get(following), next + following)) {
         following++;
       }
       return records.subList(0, following);
@@ -111,6 +108,17 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
       LOG.info("{} is read by Spark's own reader from {} on", partition.offsetRange(), next, e);
       return List.of();
     }
+  }
+
+  /** A seek to where it is costs nothing. A poll may have left it behind offsets without a record, where there may be none to come. */
+  private List<ConsumerRecord<byte[], byte[]>> fromNext() {
+    InternalKafkaConsumer client = consumer.getOrRetrieveConsumer();
+    client.seek(next);
+    return client.poll(Math.min(partition.pollTimeoutMs(), LONGEST_POLL_MILLIS));
+  }
+
+  private static boolean follows(ConsumerRecord<byte[], byte[]> record, long offset) {
+    return record.offset() == offset && Math.abs(record.timestamp()) <= LATEST_MILLIS;
   }
 
   /** As Spark's reader asks: an interrupt in a call of the client may leave it waiting for ever (KAFKA-1894). */
@@ -126,18 +134,6 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
         spark.createReader(
             new KafkaBatchInputPartition(
                 left, partition.executorKafkaParams(), partition.pollTimeoutMs(), partition.failOnDataLoss(), partition.includeHeaders()));
-  }
-
-  private boolean hasRows() throws IOException {
-    var converter = new RowToColumnConverter(SCHEMA);
-    OnHeapColumnVector[] vectors = OnHeapColumnVector.allocateColumns(ROWS, SCHEMA);
-    int rows = 0;
-    while (rows < ROWS && rest.next()) {
-      converter.convert(rest.get(), vectors);
-      rows++;
-    }
-    batch = new ColumnarBatch(vectors, rows);
-    return rows > 0;
   }
 
   private void release() {

@@ -4,6 +4,7 @@ import java.sql.Timestamp;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.util.DateTimeUtils;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
@@ -14,18 +15,22 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Records as the columns of Spark's source, each value made when it is asked for. */
+/** Records, or one row of Spark's reader, as the columns of Spark's source, each value made when it is asked for. */
 final class RecordColumns {
+  private static final StructType SCHEMA =
+      StructType.fromDDL("key BINARY, value BINARY, topic STRING, partition INT, offset LONG, timestamp TIMESTAMP, timestampType INT");
   private static final int KEY = 0, PARTITION = 3, OFFSET = 4;
 
   private final ColumnarBatch batch;
+  private final UTF8String topic; // one partition's records have one
   private List<ConsumerRecord<byte[], byte[]>> records;
-  private UTF8String topic; // one partition's records have one
+  private InternalRow only; // null: there are records
 
-  RecordColumns(StructType schema) {
-    ColumnVector[] columns = new ColumnVector[schema.size()];
+  RecordColumns(String topic) {
+    this.topic = UTF8String.fromString(topic);
+    ColumnVector[] columns = new ColumnVector[SCHEMA.size()];
     for (int i = 0; i < columns.length; i++) {
-      columns[i] = new Column(schema.apply(i).dataType(), i);
+      columns[i] = new Column(SCHEMA.apply(i).dataType(), i);
     }
     batch = new ColumnarBatch(columns);
   }
@@ -33,8 +38,15 @@ final class RecordColumns {
   /** The same batch each time, of other records. */
   ColumnarBatch of(List<ConsumerRecord<byte[], byte[]>> polled) {
     records = new ArrayList<>(polled); // a part of a part of what was polled: looked up in one step from here
-    topic = topic == null ? UTF8String.fromString(records.get(0).topic()) : topic;
     batch.setNumRows(records.size());
+    return batch;
+  }
+
+  /** The same batch, of one row and no records any more: several rows would be copies, of whatever size records have. */
+  ColumnarBatch of(InternalRow row) {
+    records = null;
+    only = row;
+    batch.setNumRows(1);
     return batch;
   }
 
@@ -48,6 +60,9 @@ final class RecordColumns {
 
     @Override
     public byte[] getBinary(int row) {
+      if (only != null) {
+        return only.getBinary(ordinal);
+      }
       return ordinal == KEY ? records.get(row).key() : records.get(row).value();
     }
 
@@ -58,22 +73,28 @@ final class RecordColumns {
 
     @Override
     public int getInt(int row) {
+      if (only != null) {
+        return only.getInt(ordinal);
+      }
       return ordinal == PARTITION ? records.get(row).partition() : records.get(row).timestampType().id;
     }
 
     /** An offset, or microseconds; of a time before 1970 as Spark has it, which may be of another calendar. */
     @Override
     public long getLong(int row) {
+      if (only != null) {
+        return only.getLong(ordinal);
+      }
       if (ordinal == OFFSET) {
         return records.get(row).offset();
       }
       long millis = records.get(row).timestamp();
-      return millis >= 0 ? Math.multiplyExact(millis, 1000L) : DateTimeUtils.fromJavaTimestamp(new Timestamp(millis));
+      return millis >= 0 ? millis * 1000 : DateTimeUtils.fromJavaTimestamp(new Timestamp(millis));
     }
 
     @Override
     public boolean isNullAt(int row) {
-      return ordinal < 2 && getBinary(row) == null;
+      return ordinal < 2 && (only != null ? only.isNullAt(ordinal) : getBinary(row) == null);
     }
 
     @Override
@@ -84,7 +105,7 @@ final class RecordColumns {
     @Override
     public int numNulls() {
       int nulls = 0;
-      for (int row = 0; row < records.size(); row++) {
+      for (int row = 0; row < batch.numRows(); row++) {
         nulls += isNullAt(row) ? 1 : 0;
       }
       return nulls;

@@ -8,6 +8,8 @@ public class KafkaOffsetRange {
 
   public native TopicPartition topicPartition();
 
+  public native String topic();
+
   public native long fromOffset();
 
   public native long untilOffset();
