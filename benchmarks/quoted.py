@@ -184,12 +184,6 @@ LINES: Final = (
         "{:,.0f}",
     ),
     Line(
-        "door",
-        "throughput_vs_plain_kafka",
-        "speed of a job that reads Kafka, against Spark's own in batches of the same size, with a local checkpoint",
-        "{:.2f}x",
-    ),
-    Line(
         "kafka",
         "kafka_read_vs_plain",
         "Kafka read in columns (`spark.headgate.columnarKafka`), one column of five million records, polls of 10,000",
@@ -262,6 +256,7 @@ FIRST: Final = frozenset(
         "alignment_records_beyond_headgate",
         "realtime_live_p99_seconds",
         "realtime_backlog_vs_plain_realtime",
+        "realtime_backlog_columnar_vs_plain_realtime",
         "throughput_vs_plain_kafka",
         "question_p50_seconds",
         "reaction_p95_seconds",
