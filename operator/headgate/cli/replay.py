@@ -13,17 +13,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from headgate.cli.recording import Line, Place, read_line, unknown_name
 from headgate.decision.memory import Memory
 from headgate.decision.observation import Observation
 from headgate.decision.policy import QueryPolicy
 from headgate.decision.verdict import Verdict, decide
 from headgate.decision.voters import Reason
 from headgate.errors import InvalidInputError, UsageError
+
+if TYPE_CHECKING:
+    from headgate.cli.recording import Line, Place
 
 
 def replay(
@@ -54,6 +56,8 @@ def verdicts(
 
     Raises UsageError, with line and field, at the first line that cannot be decided on, and where there is none.
     """
+    from headgate.cli.recording import Place, read_line, unknown_name
+
     replays = {name: _Replay(policy) for name, policy in policies.items()}
     for number, raw in enumerate(recording, start=1):
         line = read_line(raw, file, number)
@@ -85,6 +89,8 @@ class _Replay:
         return seen, verdict
 
     def _check(self, seen: Observation, place: Place) -> None:
+        from headgate.cli.recording import unknown_name
+
         known = [source.name for source in self.policy.sources]
         for name in seen.sources:
             if name not in known:
