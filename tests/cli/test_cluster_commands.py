@@ -7,6 +7,9 @@ import re
 import socket
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -545,20 +548,33 @@ def test_top_writes_one_table_where_there_is_no_terminal(headgate: Headgate, clu
         assert len(ended.out.splitlines()) == 8
 
 
+def in_pauses(monkeypatch: pytest.MonkeyPatch, *happens: Callable[[], None]) -> None:
+    """Have something happen in each pause, and Ctrl-C in the one after.
+
+    Threads that a driver of an earlier test has left pause as they did: py4j's collector never ends.
+    """
+    pauses, sleep = iter(happens), time.sleep
+
+    def pause(seconds: float) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            sleep(seconds)
+        elif (meanwhile := next(pauses, None)) is None:
+            raise KeyboardInterrupt
+        else:
+            meanwhile()
+
+    monkeypatch.setattr("time.sleep", pause)
+
+
 def test_top_is_drawn_anew_in_a_terminal_and_outlives_an_api_server_that_is_away(
     headgate: Headgate, cluster: HttpCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.put(named("first"))
-    pauses = iter(
-        [lambda: cluster.put(named("second")), lambda: cluster.scripted.append(Answer(503, "no")), None]
+    in_pauses(
+        monkeypatch,
+        lambda: cluster.put(named("second")),
+        lambda: cluster.scripted.append(Answer(503, "no")),
     )
-
-    def pause(seconds: float) -> None:
-        if (meanwhile := next(pauses)) is None:
-            raise KeyboardInterrupt
-        meanwhile()
-
-    monkeypatch.setattr("time.sleep", pause)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
 
     ended = headgate("top", "--every", "1")
@@ -605,14 +621,7 @@ def test_nor_does_an_answer_of_a_proxy_while_it_is_drawn_anew(
     headgate: Headgate, cluster: HttpCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.put(flights())
-    pauses = iter([lambda: cluster.scripted.append(Answer(503, f"evil {ESCAPES}")), None])
-
-    def pause(seconds: float) -> None:
-        if (meanwhile := next(pauses)) is None:
-            raise KeyboardInterrupt
-        meanwhile()
-
-    monkeypatch.setattr("time.sleep", pause)
+    in_pauses(monkeypatch, lambda: cluster.scripted.append(Answer(503, f"evil {ESCAPES}")))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
 
     ended = headgate("top")
