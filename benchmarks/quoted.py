@@ -144,6 +144,12 @@ LINES: Final = (
     ),
     Line(
         "live",
+        "live_p95_vs_plain",
+        "the same from the first second after a backlog on, Kafka to Kafka in micro-batches",
+        "{:.2f}x",
+    ),
+    Line(
+        "live",
         "realtime_live_p99_seconds",
         "age of a result once live in real-time mode (99th percentile, the worst of six loads)",
         "{:.3f} s",
