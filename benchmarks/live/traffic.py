@@ -15,12 +15,15 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from benchmarks.live.driver import START_SECONDS
+from benchmarks.local.child import Child
 from support.kafka import client_settings
 
 LOOK_SECONDS = 0.002
 POLL_SECONDS = 0.05
 CONNECT_SECONDS = 20.0
 CHUNK = 500
+LAST_RECORDS, LAST_LOOK_SECONDS = 1_000, 0.5
 
 
 @dataclass
@@ -30,6 +33,11 @@ class Seen:
     at: float
     """When it was seen (`Written`: when the broker wrote it), in seconds since 1970."""
     value: str
+
+    @property
+    def due(self) -> float:
+        """When its record was due, or the latest that a count has, in seconds since 1970."""
+        return int(self.value.rsplit(" ", 1)[1]) / 1000
 
 
 @dataclass
@@ -156,3 +164,19 @@ class Sender:
             except BufferError:
                 self._producer.poll(POLL_SECONDS)
         self.sent += 1
+
+
+def written_of(
+    child: Child, sender: Sender, output: Written, per_second: float, seconds: float
+) -> Iterator[Seen]:
+    """Send so many records a second for so long, wait for what is made of the last, and yield what was written."""
+    begin = output.size()
+    sender.steadily(per_second, seconds)
+    last = sender.last_ms / 1000
+    child.wait_for(
+        "the last output",
+        lambda: True if any(each.due >= last for each in output.last(LAST_RECORDS)) else None,
+        START_SECONDS,
+        LAST_LOOK_SECONDS,
+    )
+    return output.since(begin)

@@ -156,7 +156,7 @@ def until_fresh(child: Child, output: Output) -> float | None:
     def is_fresh() -> bool | None:
         nonlocal since
         now = time.time()
-        latest = due(output.seen[-1].value)
+        latest = output.seen[-1].due
         since = (since or now) if now - latest <= FRESH_SECONDS else None
         return True if since is not None and now - since >= FRESH_FOR_SECONDS else None
 
@@ -175,11 +175,6 @@ def until_counted(child: Child, output: Output, sent: int) -> None:
         return
 
 
-def due(value: str) -> float:
-    """Return when the latest record of a count was due, in Unix seconds."""
-    return int(value.rsplit(" ", 1)[1]) / 1000
-
-
 def counted(output: Output) -> int:
     """Return how many records the last counts of all keys come to."""
     last = {key: int(n) for key, n, _ in (each.value.split(" ") for each in output.seen)}
@@ -191,7 +186,7 @@ def ages(output: Output, began: float) -> tuple[tuple[float, float], ...]:
     found: list[tuple[float, float]] = []
     latest = 0.0
     for each in output.seen:
-        if (of := due(each.value)) > latest:
+        if (of := each.due) > latest:
             latest = of
             found.append((each.at - began, each.at - of))
     before = [one for one in found if one[0] < 0][-1:]

@@ -17,7 +17,7 @@ from benchmarks.kafka.scenario import Bench
 from benchmarks.live.driver import PARTITIONS, START_SECONDS, governed, on_a_broker, real_time, topics
 from benchmarks.live.scenario import Bench as LiveBench
 from benchmarks.live.scenario import Scenario
-from benchmarks.live.traffic import Seen, Sender, Written
+from benchmarks.live.traffic import Sender, Written, written_of
 from benchmarks.local.child import Child
 from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.statistics import percentile, rotated
@@ -26,8 +26,7 @@ RATES = (1_000, 10_000, 20_000)
 SECONDS, SHORTEST_SECONDS, COUNTED = 75.0, 12.0, 4 / 5
 ROUNDS = 1
 BATCH_SECONDS = 60.0
-FIRST_RECORDS, LAST_RECORDS = 1_000, 1_000
-LOOK_SECONDS = 0.5
+FIRST_RECORDS = 1_000
 KINDS = ("governed", "plain")
 
 
@@ -79,27 +78,10 @@ def run(
 
 def steadily(child: Child, sender: Sender, output: Written, rate: int, seconds: float) -> Sequence[float]:
     """Send, and return the ages in the part that counts."""
-    begin = child.wait_for("the first output", lambda: output.size() or None, START_SECONDS)
+    child.wait_for("the first output", lambda: output.size() or None, START_SECONDS)
     counts_from = time.time() + seconds * (1 - COUNTED)
-    sender.steadily(rate, seconds)
-    child.wait_for(
-        "the last output",
-        lambda: is_there(output.last(LAST_RECORDS), sender.last_ms),
-        START_SECONDS,
-        LOOK_SECONDS,
-    )
-    dues = ((each.at, due_ms(each) / 1000) for each in output.since(begin))
-    return [at - due for at, due in dues if due >= counts_from]
-
-
-def is_there(last: Sequence[Seen], last_ms: int) -> bool | None:
-    """Tell whether the last record was written, or a count with it."""
-    return True if any(due_ms(each) >= last_ms for each in last) else None
-
-
-def due_ms(each: Seen) -> int:
-    """Return when a record was due, or the latest that a count has, in milliseconds since 1970."""
-    return int(each.value.rsplit(" ", 1)[1])
+    written = written_of(child, sender, output, rate, seconds)
+    return [each.at - due for each in written if (due := each.due) >= counts_from]
 
 
 SCENARIO = Scenario(

@@ -15,11 +15,10 @@ from contextlib import contextmanager
 
 from benchmarks.event_log import EventLog
 from benchmarks.kafka.scenario import Bench, properties
-from benchmarks.live.driver import ECHO, QUERY, START_SECONDS, Topics, on_a_broker, topics
+from benchmarks.live.driver import ECHO, QUERY, Topics, on_a_broker, topics
 from benchmarks.live.scenario import Bench as LiveBench
 from benchmarks.live.scenario import Scenario
-from benchmarks.live.scenarios.latency import LAST_RECORDS, LOOK_SECONDS, due_ms, is_there
-from benchmarks.live.traffic import Sender, Written
+from benchmarks.live.traffic import Sender, Written, written_of
 from benchmarks.local.child import Child
 from benchmarks.local.drivers import Place, by_document, plain
 from benchmarks.local.results import Figure, Goal, Measured
@@ -78,18 +77,10 @@ def run(bench: Bench, kind: str, records: int, seconds: float) -> Sequence[tuple
             Written(bench.broker.bootstrap, used.out) as output,
         ):
             child.wait_for("the end of the backlog", lambda: has_read(log, records), CATCH_UP_SECONDS)
-            begin = output.size()
             sender = Sender(bench.broker.bootstrap, used.into, PARTITIONS, keys)
             began = time.time()
-            sender.steadily(PER_SECOND, seconds)
-            child.wait_for(
-                "the last output",
-                lambda: is_there(output.last(LAST_RECORDS), sender.last_ms),
-                START_SECONDS,
-                LOOK_SECONDS,
-            )
-            came = [(due_ms(each) / 1000, each.at) for each in output.since(begin)]
-    return [(due - began, at - due) for due, at in came if due >= began]
+            came = list(written_of(child, sender, output, PER_SECOND, seconds))
+    return [(each.due - began, each.at - each.due) for each in came if each.due >= began]
 
 
 def has_read(log: EventLog, records: int) -> bool | None:
