@@ -55,13 +55,12 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
     if not local and (state_dir is not None or launcher is not None):
         raise UsageError("--state-dir and --launcher are of this machine; give --local with them")
     if local:
-        from headgate.adapters.local.state_dir import StateDir
         from headgate.cli.checks.local_run import check_run
         from headgate.cli.checks.machine import check_machine
 
-        if state_dir is not None:
-            StateDir.of_run(state_dir)  # a wrong option is told at once, and not after a query of ten seconds
-        of_machine = chain(check_machine(launcher), () if state_dir is None else check_run(state_dir))
+        # The folder first: a wrong option is told at once, and not after a query of ten seconds.
+        of_run = () if state_dir is None else check_run(state_dir)
+        of_machine = chain(check_machine(launcher), of_run)
         raise typer.Exit(exit_code(_shown(of_machine, as_json=as_json)))
     from headgate.cli.checks.cluster import of_cluster
 

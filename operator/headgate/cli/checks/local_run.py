@@ -23,8 +23,11 @@ SCRAPE_SECONDS: Final = 5.0
 
 
 def check_run(folder: Path) -> Iterator[Finding]:
-    """Yield what is found. Raises `UsageError` where the folder is none of a run."""
-    files, of = StateDir.of_run(folder), str(folder)
+    """Return what is found, one after the other. Raises `UsageError` at once where the folder is none of a run."""
+    return _findings(StateDir.of_run(folder), str(folder))
+
+
+def _findings(files: StateDir, of: str) -> Iterator[Finding]:
     page = _metrics(files)
     if not isinstance(page, DriverMetrics):
         yield Finding("metrics", of, *page)
