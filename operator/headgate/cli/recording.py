@@ -78,6 +78,10 @@ class Place:
         field = f"{'.'.join(map(str, path))}: " if path else ""
         return RecordingError(f"{self.file}: line {self.line}: {field}{message}")
 
+    def unknown(self, name: str, known: Collection[str], what: str, *path: str | int) -> RecordingError:
+        """Return that there is no such thing, what there is, and which of these may have been meant."""
+        return self.error(_unknown_name(name, known, what), *path)
+
 
 def read_line(raw: bytes, file: str, number: int) -> Line | None:
     """Return the observation of a line, `None` for a blank one; raise RecordingError if it is none."""
@@ -106,8 +110,7 @@ def read_line(raw: bytes, file: str, number: int) -> Line | None:
     return Line(number, observation, has_attempt=line.attempt is not None)
 
 
-def unknown_name(name: str, known: Collection[str], what: str) -> str:
-    """Say that there is no such thing, what there is, and which of these may have been meant."""
+def _unknown_name(name: str, known: Collection[str], what: str) -> str:
     names = f"{what} are {', '.join(known)}" if known else f"{what} are none"
     return f"{_shown(name)} is not known; {names}{did_you_mean(name, known)}"
 
@@ -146,7 +149,7 @@ def _message(details: ErrorDetails) -> str:
     if kind == "extra_forbidden":
         model = _Observation if len(location) == 1 else _Source
         fields = [field.alias or name for name, field in model.model_fields.items()]
-        return unknown_name(str(location[-1]), fields, "fields")
+        return _unknown_name(str(location[-1]), fields, "fields")
     if kind == "missing" or value is None:
         return "is missing"
     if kind == "float_type" and type(value) is int:  # larger than any float

@@ -56,7 +56,7 @@ def verdicts(
 
     Raises UsageError, with line and field, at the first line that cannot be decided on, and where there is none.
     """
-    from headgate.cli.recording import Place, read_line, unknown_name
+    from headgate.cli.recording import Place, read_line
 
     replays = {name: _Replay(policy) for name, policy in policies.items()}
     for number, raw in enumerate(recording, start=1):
@@ -65,7 +65,7 @@ def verdicts(
             continue
         place, query = Place(file, number), line.observation.query
         if query not in replays:
-            raise place.error(unknown_name(query, replays, "the queries of the resource"), "query")
+            raise place.unknown(query, replays, "the queries of the resource", "query")
         yield _document(*replays[query].decide(line, place))
     if not any(each.last for each in replays.values()):
         raise UsageError(f"{file}: there is no observation in it; record one JSON object a line")
@@ -89,13 +89,10 @@ class _Replay:
         return seen, verdict
 
     def _check(self, seen: Observation, place: Place) -> None:
-        from headgate.cli.recording import unknown_name
-
         known = [source.name for source in self.policy.sources]
         for name in seen.sources:
             if name not in known:
-                message = unknown_name(name, known, f"the sources of query {seen.query}")
-                raise place.error(message, "sources", name)
+                raise place.unknown(name, known, f"the sources of query {seen.query}", "sources", name)
         if self.last is not None and seen.t < self.last.observation.t:
             before = f"{self.last.observation.t:g} on line {self.last.number}"
             raise place.error(f"{seen.t:g} is before {before}; sort the lines of a query by t", "t")
