@@ -13,7 +13,7 @@ import pytest
 from benchmarks.alternatives import past, screening
 from benchmarks.alternatives.catalog import SCENARIOS
 from benchmarks.alternatives.opponents import CAPS, FLINK, ways
-from benchmarks.alternatives.scenarios import catchup, default, large, matrix, outage, planning
+from benchmarks.alternatives.scenarios import alignment, catchup, default, large, matrix, outage, planning
 from benchmarks.backlog.comparison import Comparison, Output
 from benchmarks.backlog.engine import Ran, Request
 from benchmarks.backlog.flink import cluster
@@ -346,3 +346,23 @@ def calls_of_a_planning(partitions):
 def test_a_planning_calls_few_functions_for_each_partition():
     """What ten thousand partitions take is a multiple of this: a call for each of them is a millisecond."""
     assert calls_of_a_planning(400) - calls_of_a_planning(200) <= 20 * 200
+
+
+# Aligned topics -------------------------------------------------------------------------------------
+
+
+def test_aligned_speeds_are_compared_with_the_faster_way_of_flink_in_each_round():
+    speeds = {"flink_1s": [10.0, 40.0], "flink_100ms": [20.0, 20.0], "headgate": [10.0, 10.0]}
+    found = alignment.compared(speeds)
+    assert found.runs == [0.5, 0.25]
+    assert found.details["records_per_second"] == speeds
+
+
+def test_a_run_past_the_limit_is_no_result(monkeypatch, tmp_path):
+    (tmp_path / "turns").mkdir()
+    (tmp_path / "turns" / "1.jsonl").touch()
+    batch = Batch("aligned", 0, 0.0, 0.0, 1.0, first_rows=(0, 0), end_rows=(4, 6), state_rows=0)
+    reader = SimpleNamespace(read=lambda query: [batch], place=SimpleNamespace(directory=tmp_path))
+    monkeypatch.setattr(alignment, "past_limit", lambda *_: 3)
+    with pytest.raises(ValueError, match="3 records were read past the limit"):
+        alignment.by_headgate(reader, ())
