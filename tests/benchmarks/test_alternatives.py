@@ -171,6 +171,7 @@ def test_the_fastest_two_ways_and_that_of_each_group_take_part_and_one_of_minute
     taken = {way for way in SECONDS if engines[way].asked}
     assert taken == {"flink_hashmap_5s", "flink_hashmap_60s", "flink_rocksdb_5s"}
     assert found["windows_vs_flink_rocksdb"].runs == [1.0, 1.0]
+    assert found["windows_batch_vs_best_flink"].runs == [1.0, 1.0]
     assert found["windows_columnar_vs_best_flink"].details["screening"] == {
         "date": "2026-11-27",
         "commit": "abc",

@@ -67,15 +67,18 @@ class Contest:
         return Figure(f"{self.name}_screening", "ratio", Report())
 
     def ratios(self, taking_part: Collection[str]) -> list[Ratio]:
-        """Return the figures, of the ways that take part."""
+        """Return the figures, of the ways that take part.
+
+        What a batch job of Spark reaches is only reported: it keeps no state and makes no commit, so it is the bound.
+        """
         return [
             Ratio(
-                Figure(f"{called}_vs_{group}", "ratio", goal(bound)),
+                Figure(f"{called}_vs_{group}", "ratio", Report() if variant == BATCH else goal(bound)),
                 tuple(way for way in names if way in taking_part),
-                variant.name,
+                variant,
             )
-            for variant in self.governed
-            for called in [self.name if variant.name == GOVERNED else f"{self.name}_{variant.name}"]
+            for variant in (*(one.name for one in self.governed), BATCH)
+            for called in [self.name if variant == GOVERNED else f"{self.name}_{variant}"]
             for group, (bound, names) in self.groups.items()
         ]
 
