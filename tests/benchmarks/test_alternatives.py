@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.alternatives import past, screening
 from benchmarks.alternatives.catalog import SCENARIOS
-from benchmarks.alternatives.opponents import CAPS, FLINK, ways
+from benchmarks.alternatives.opponents import CAPS, FLINK, streams
 from benchmarks.alternatives.scenarios import alignment, catchup, default, large, matrix, outage, planning
 from benchmarks.backlog.comparison import Comparison, Output
 from benchmarks.backlog.engine import Ran, Request
@@ -92,7 +92,7 @@ def test_growth_is_the_later_half_over_the_earlier_one():
 
 def test_every_way_to_set_flink_differs_from_the_others():
     settings = [tuple(sorted(each.items())) for each in FLINK.values()]
-    assert len(set(settings)) == len(settings) == 9
+    assert len(set(settings)) == len(settings) == 10
     for name, each in FLINK.items():
         assert each["pipeline.object-reuse"] == "true"
         if name != "flink_batch":
@@ -100,6 +100,7 @@ def test_every_way_to_set_flink_differs_from_the_others():
             assert each["state.backend.type"] == backend
             assert each["execution.checkpointing.interval"] == checkpoint.replace("s", " s")
             assert ("table.exec.mini-batch.enabled" in each) is bool(combined)
+            assert ("table.exec.async-state.enabled" in each) is (backend == "forst")
 
 
 @pytest.mark.parametrize("contest", matrix.CONTESTS, ids=lambda contest: contest.name)
@@ -110,7 +111,7 @@ def test_every_ratio_of_the_matrix_is_between_variants_that_are_run_in_every_rou
     engines = {variant.engine for variant in workload.variants}
     assert engines <= {"governed", "plain", *FLINK}
     best, rocksdb = workload.ratios[:2]
-    assert set(rocksdb.longer) < set(best.longer) == set(ways(combined=contest.combined))
+    assert set(rocksdb.longer) < set(best.longer) == set(streams(combined=contest.combined))
     engine = Engine()
     in_turns(bench(tmp_path), workload, dict.fromkeys(engines, engine), *[lambda variant: variant.name] * 2)
     for way in best.longer:
@@ -120,7 +121,7 @@ def test_every_ratio_of_the_matrix_is_between_variants_that_are_run_in_every_rou
 @pytest.mark.parametrize("contest", matrix.CONTESTS, ids=lambda contest: contest.name)
 def test_every_opponent_is_in_the_rounds_or_in_the_screening(contest):
     found = {one.name for of in (contest.rounds(()), contest.opponents) for one in of.variants}
-    assert found >= {BATCH, UNCAPPED, "flink_batch", *ways(combined=contest.combined)}
+    assert found >= {BATCH, UNCAPPED, "flink_batch", *streams(combined=contest.combined)}
     assert contest.slow or found >= set(CAPS)
 
 
@@ -140,6 +141,7 @@ SECONDS = {
     "flink_hashmap_60s": 3.0,
     "flink_rocksdb_5s": 14.0,
     "flink_rocksdb_60s": 61.0,
+    "flink_forst_60s": 21.0,
 }
 
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from benchmarks.alternatives.opponents import FLINK, FLINK_BATCH, capped, streaming, ways
+from benchmarks.alternatives.opponents import FLINK, FLINK_BATCH, capped, streaming, streams, ways
 from benchmarks.alternatives.screening import last
 from benchmarks.backlog.rounds import BATCH, GOVERNED, UNCAPPED, Ratio, Variant, Workload, times
 from benchmarks.backlog.scenario import Bench, Scenario
@@ -47,7 +47,7 @@ class Contest:
     @property
     def ways(self) -> tuple[str, ...]:
         """All ways of Flink that apply."""
-        return ways(combined=self.combined)
+        return streams(combined=self.combined)
 
     @property
     def governed(self) -> tuple[Variant, ...]:
