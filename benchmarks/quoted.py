@@ -121,14 +121,14 @@ LINES: Final = (
     Line(
         "alternatives",
         "aggregation_vs_best_flink",
-        "aggregation, against the fastest of eight ways to set Flink 2.3",
+        "aggregation, against the fastest way to set Flink 2.3",
     ),
     Line(
         "alternatives",
         "aggregation_columnar_vs_best_flink",
         "the same in columns (`spark.headgate.columnarKafka`), against the same",
     ),
-    Line("alternatives", "join_vs_best_flink", "interval join with backfill, against the fastest of four"),
+    Line("alternatives", "join_vs_best_flink", "interval join with backfill, against the same"),
     Line(
         "alternatives",
         "aggregation_vs_flink_rocksdb",

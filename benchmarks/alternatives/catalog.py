@@ -1,6 +1,7 @@
 """All scenarios of alternatives, in the order in which they are run and shown."""
 
 from benchmarks.alternatives.scenarios import (
+    alignment,
     catchup,
     default,
     fixed_cost,
@@ -22,4 +23,5 @@ SCENARIOS: tuple[Scenario[Bench], ...] = (
     hot_keys.SCENARIO,
     catchup.SCENARIO,
     planning.SCENARIO,
+    alignment.SCENARIO,
 )

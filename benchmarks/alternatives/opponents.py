@@ -2,7 +2,8 @@
 
 Spark has its default, caps of several sizes, and a batch job. Flink has each of its state backends with a checkpoint
 every few seconds and every minute, and where SQL combines rows, with mini-batches and without; all with object reuse,
-and RocksDB with bloom filters, which its documentation advises. The fastest of a group in each round is what counts.
+and RocksDB with bloom filters, which its documentation advises. Asynchronous state is ForSt's, on the local disk, with
+the longer interval and without mini-batches. The fastest of a group in each round is what counts.
 A screening runs all of them once, and says which take part in the rounds (`screening`).
 """
 
@@ -22,6 +23,7 @@ TUNED: Final = {"pipeline.object-reuse": "true", "state.backend.rocksdb.use-bloo
 """Both are off by default; the second is `RocksDBConfigurableOptions.USE_BLOOM_FILTER` of Flink 2.3.0."""
 COMBINED: Final = ("", "mini")
 """Without mini-batches and with them."""
+ASYNCHRONOUS: Final = "flink_forst_60s"
 FLINK_BATCH: Final = "flink_batch"
 
 
@@ -31,7 +33,7 @@ def name(backend: str, checkpoint: str, combined: str) -> str:
 
 
 def settings(backend: str, checkpoint: str, combined: str) -> dict[str, str]:
-    """Return what Flink is set to in one way."""
+    """Return what Flink is set to in one way, but what is ForSt's own."""
     return {
         **(MINI_BATCH if combined else STREAMING),
         **TUNED,
@@ -43,13 +45,27 @@ def settings(backend: str, checkpoint: str, combined: str) -> dict[str, str]:
 
 FLINK: Final[Mapping[str, Mapping[str, str]]] = {
     name(*way): settings(*way) for way in product(BACKENDS, CHECKPOINTS, COMBINED)
-} | {FLINK_BATCH: BATCH | {"pipeline.object-reuse": "true"}}
+} | {
+    ASYNCHRONOUS: {
+        **settings("forst", "60s", ""),
+        "execution.checkpointing.incremental": "true",
+        "state.backend.forst.primary-dir": "local-dir",
+        "state.backend.forst.use-bloom-filter": "true",
+        "table.exec.async-state.enabled": "true",
+    },
+    FLINK_BATCH: BATCH | {"pipeline.object-reuse": "true"},
+}
 """All ways to set Flink, by their names, which are those of engines, too."""
 
 
 def ways(backends: tuple[str, ...] = BACKENDS, *, combined: bool) -> tuple[str, ...]:
     """Return the names of the ways with some backends, and with mini-batches where they apply."""
     return tuple(name(*way) for way in product(backends, CHECKPOINTS, COMBINED if combined else COMBINED[:1]))
+
+
+def streams(*, combined: bool) -> tuple[str, ...]:
+    """Return the names of all ways to stream: on each backend, and with asynchronous state."""
+    return (*ways(combined=combined), ASYNCHRONOUS)
 
 
 def streaming(names: Iterable[str], *, once: Collection[str] = ()) -> tuple[Variant, ...]:

@@ -12,8 +12,8 @@ import pytest
 
 from benchmarks.alternatives import past, screening
 from benchmarks.alternatives.catalog import SCENARIOS
-from benchmarks.alternatives.opponents import CAPS, FLINK, ways
-from benchmarks.alternatives.scenarios import catchup, default, large, matrix, outage, planning
+from benchmarks.alternatives.opponents import CAPS, FLINK, streams
+from benchmarks.alternatives.scenarios import alignment, catchup, default, large, matrix, outage, planning
 from benchmarks.backlog.comparison import Comparison, Output
 from benchmarks.backlog.engine import Ran, Request
 from benchmarks.backlog.flink import cluster
@@ -92,7 +92,7 @@ def test_growth_is_the_later_half_over_the_earlier_one():
 
 def test_every_way_to_set_flink_differs_from_the_others():
     settings = [tuple(sorted(each.items())) for each in FLINK.values()]
-    assert len(set(settings)) == len(settings) == 9
+    assert len(set(settings)) == len(settings) == 10
     for name, each in FLINK.items():
         assert each["pipeline.object-reuse"] == "true"
         if name != "flink_batch":
@@ -100,6 +100,7 @@ def test_every_way_to_set_flink_differs_from_the_others():
             assert each["state.backend.type"] == backend
             assert each["execution.checkpointing.interval"] == checkpoint.replace("s", " s")
             assert ("table.exec.mini-batch.enabled" in each) is bool(combined)
+            assert ("table.exec.async-state.enabled" in each) is (backend == "forst")
 
 
 @pytest.mark.parametrize("contest", matrix.CONTESTS, ids=lambda contest: contest.name)
@@ -110,7 +111,7 @@ def test_every_ratio_of_the_matrix_is_between_variants_that_are_run_in_every_rou
     engines = {variant.engine for variant in workload.variants}
     assert engines <= {"governed", "plain", *FLINK}
     best, rocksdb = workload.ratios[:2]
-    assert set(rocksdb.longer) < set(best.longer) == set(ways(combined=contest.combined))
+    assert set(rocksdb.longer) < set(best.longer) == set(streams(combined=contest.combined))
     engine = Engine()
     in_turns(bench(tmp_path), workload, dict.fromkeys(engines, engine), *[lambda variant: variant.name] * 2)
     for way in best.longer:
@@ -120,7 +121,7 @@ def test_every_ratio_of_the_matrix_is_between_variants_that_are_run_in_every_rou
 @pytest.mark.parametrize("contest", matrix.CONTESTS, ids=lambda contest: contest.name)
 def test_every_opponent_is_in_the_rounds_or_in_the_screening(contest):
     found = {one.name for of in (contest.rounds(()), contest.opponents) for one in of.variants}
-    assert found >= {BATCH, UNCAPPED, "flink_batch", *ways(combined=contest.combined)}
+    assert found >= {BATCH, UNCAPPED, "flink_batch", *streams(combined=contest.combined)}
     assert contest.slow or found >= set(CAPS)
 
 
@@ -140,6 +141,7 @@ SECONDS = {
     "flink_hashmap_60s": 3.0,
     "flink_rocksdb_5s": 14.0,
     "flink_rocksdb_60s": 61.0,
+    "flink_forst_60s": 21.0,
 }
 
 
@@ -171,6 +173,7 @@ def test_the_fastest_two_ways_and_that_of_each_group_take_part_and_one_of_minute
     taken = {way for way in SECONDS if engines[way].asked}
     assert taken == {"flink_hashmap_5s", "flink_hashmap_60s", "flink_rocksdb_5s"}
     assert found["windows_vs_flink_rocksdb"].runs == [1.0, 1.0]
+    assert found["windows_batch_vs_best_flink"].runs == [1.0, 1.0]
     assert found["windows_columnar_vs_best_flink"].details["screening"] == {
         "date": "2026-11-27",
         "commit": "abc",
@@ -346,3 +349,23 @@ def calls_of_a_planning(partitions):
 def test_a_planning_calls_few_functions_for_each_partition():
     """What ten thousand partitions take is a multiple of this: a call for each of them is a millisecond."""
     assert calls_of_a_planning(400) - calls_of_a_planning(200) <= 20 * 200
+
+
+# Aligned topics -------------------------------------------------------------------------------------
+
+
+def test_aligned_speeds_are_compared_with_the_faster_way_of_flink_in_each_round():
+    speeds = {"flink_1s": [10.0, 40.0], "flink_100ms": [20.0, 20.0], "headgate": [10.0, 10.0]}
+    found = alignment.compared(speeds)
+    assert found.runs == [0.5, 0.25]
+    assert found.details["records_per_second"] == speeds
+
+
+def test_a_run_past_the_limit_is_no_result(monkeypatch, tmp_path):
+    (tmp_path / "turns").mkdir()
+    (tmp_path / "turns" / "1.jsonl").touch()
+    batch = Batch("aligned", 0, 0.0, 0.0, 1.0, first_rows=(0, 0), end_rows=(4, 6), state_rows=0)
+    reader = SimpleNamespace(read=lambda query: [batch], place=SimpleNamespace(directory=tmp_path))
+    monkeypatch.setattr(alignment, "past_limit", lambda *_: 3)
+    with pytest.raises(ValueError, match="3 records were read past the limit"):
+        alignment.by_headgate(reader, ())

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from benchmarks.alternatives.opponents import FLINK, FLINK_BATCH, capped, streaming, ways
+from benchmarks.alternatives.opponents import FLINK, FLINK_BATCH, capped, streaming, streams, ways
 from benchmarks.alternatives.screening import last
 from benchmarks.backlog.rounds import BATCH, GOVERNED, UNCAPPED, Ratio, Variant, Workload, times
 from benchmarks.backlog.scenario import Bench, Scenario
@@ -47,7 +47,7 @@ class Contest:
     @property
     def ways(self) -> tuple[str, ...]:
         """All ways of Flink that apply."""
-        return ways(combined=self.combined)
+        return streams(combined=self.combined)
 
     @property
     def governed(self) -> tuple[Variant, ...]:
@@ -67,15 +67,18 @@ class Contest:
         return Figure(f"{self.name}_screening", "ratio", Report())
 
     def ratios(self, taking_part: Collection[str]) -> list[Ratio]:
-        """Return the figures, of the ways that take part."""
+        """Return the figures, of the ways that take part.
+
+        What a batch job of Spark reaches is only reported: it keeps no state and makes no commit, so it is the bound.
+        """
         return [
             Ratio(
-                Figure(f"{called}_vs_{group}", "ratio", goal(bound)),
+                Figure(f"{called}_vs_{group}", "ratio", Report() if variant == BATCH else goal(bound)),
                 tuple(way for way in names if way in taking_part),
-                variant.name,
+                variant,
             )
-            for variant in self.governed
-            for called in [self.name if variant.name == GOVERNED else f"{self.name}_{variant.name}"]
+            for variant in (*(one.name for one in self.governed), BATCH)
+            for called in [self.name if variant == GOVERNED else f"{self.name}_{variant}"]
             for group, (bound, names) in self.groups.items()
         ]
 

@@ -109,23 +109,28 @@ def workload(name: str, topics: Sequence[str], bootstrap: str, output: Path) -> 
 
 
 def alignment(
-    topics: Mapping[str, str], bootstrap: str, drift_seconds: int, outputs: Mapping[str, Path]
+    topics: Mapping[str, str],
+    bootstrap: str,
+    drift_seconds: int,
+    outputs: Mapping[str, Path] | None = None,
+    update_millis: int = 1_000,
 ) -> list[str]:
     """Return the statements that read topics side by side, aligned, and write when each record came.
 
     Each topic is a pipeline of its own, source, clock and file in one chain, and all of them are one job. `topics`
-    and `outputs` are by the name of the pipeline.
+    and `outputs` are by the name of the pipeline; without `outputs` records are dropped.
     """
     aligned = {
         "scan.watermark.alignment.group": "all",
         "scan.watermark.alignment.max-drift": f"{drift_seconds} s",
-        "scan.watermark.alignment.update-interval": "1 s",
+        "scan.watermark.alignment.update-interval": f"{update_millis} ms",
     }
     tables, inserts = [], []
     for name, topic in topics.items():
         sink = f"{name}_came"
         tables.append(records(name, topic, bootstrap, delay_seconds=0, more=aligned))
-        tables.append(table(sink, "`split` INT, `at` BIGINT, `came` BIGINT", files(outputs[name], "csv")))
+        to = {"connector": "blackhole"} if outputs is None else files(outputs[name], "csv")
+        tables.append(table(sink, "`split` INT, `at` BIGINT, `came` BIGINT", to))
         times = f"{milliseconds('`event_time`')}, {milliseconds(NOW)}"
         inserts.append(f"INSERT INTO `{sink}` SELECT `split`, {times} FROM `{name}`;\n")
     return [*tables, f"EXECUTE STATEMENT SET BEGIN\n{''.join(inserts)}END"]
