@@ -24,14 +24,16 @@ final class KafkaReaders implements PartitionReaderFactory {
 
   /** Whether the session asks for them, and the scan or the stream is one of Spark's source of Kafka. */
   static boolean areWantedFor(Object source) {
-    return source.getClass().getName().startsWith(SOURCE) && isSaid(SQLConf.get().getConfString(PROPERTY, "false"));
+    return source.getClass().getName().startsWith(SOURCE) && areAskedFor();
   }
 
-  private static boolean isSaid(String value) {
-    return switch (value) {
+  /** Whether the session of this thread asks for them. */
+  static boolean areAskedFor() {
+    String said = SQLConf.get().getConfString(PROPERTY, "false");
+    return switch (said) {
       case "true" -> true;
       case "false" -> false;
-      default -> throw new IllegalArgumentException(PROPERTY + " is " + value + "; it has to be true or false");
+      default -> throw new IllegalArgumentException(PROPERTY + " is " + said + "; it has to be true or false");
     };
   }
 
