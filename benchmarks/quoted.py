@@ -125,8 +125,8 @@ LINES: Final = (
     ),
     Line(
         "alternatives",
-        "aggregation_columnar_vs_best_flink",
-        "the same in columns (`spark.headgate.columnarKafka`), against the same",
+        "aggregation_by_rows_vs_best_flink",
+        "the same by Spark's reader of Kafka (`spark.headgate.columnarKafka=false`), against the same",
     ),
     Line("alternatives", "join_vs_best_flink", "interval join with backfill, against the same"),
     Line(
@@ -167,8 +167,8 @@ LINES: Final = (
     ),
     Line(
         "live",
-        "realtime_backlog_columnar_vs_plain_realtime",
-        "the same in columns (`spark.headgate.columnarKafka`), against the same",
+        "realtime_backlog_by_rows_vs_plain_realtime",
+        "the same by Spark's reader of Kafka (`spark.headgate.columnarKafka=false`), against the same",
     ),
     Line(
         "live",
@@ -192,7 +192,7 @@ LINES: Final = (
     Line(
         "kafka",
         "kafka_read_vs_plain",
-        "Kafka read in columns (`spark.headgate.columnarKafka`), one column of five million records, polls of 10,000",
+        "Kafka read in columns, against Spark's reader: one column of five million records, polls of 10,000",
     ),
     Line("kafka", "kafka_read_vs_plain_small_polls", "the same, polls of 500, Kafka's default"),
     Line(
@@ -256,13 +256,11 @@ FIRST: Final = frozenset(
         "catchup_vs_default",
         "outage_vs_default",
         "aggregation_vs_best_flink",
-        "aggregation_columnar_vs_best_flink",
         "cogroup_vs_flink_streaming",
         "live_latency_vs_low_latency",
         "alignment_records_beyond_headgate",
         "realtime_live_p99_seconds",
         "realtime_backlog_vs_plain_realtime",
-        "realtime_backlog_columnar_vs_plain_realtime",
         "throughput_vs_plain_kafka",
         "question_p50_seconds",
         "reaction_p95_seconds",

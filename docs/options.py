@@ -120,15 +120,24 @@ the state and the files of sinks. Executors of a cluster are left alone. So is e
 
 ## Kafka in columns
 
-`spark.headgate.columnarKafka=true` has batches read Kafka's records in columns: each task polls the client that Spark
-keeps for its partition and hands on what the query asks for, and no rows of all seven columns are made. Spark's own
-reader asks the broker after each poll where the log begins and ends: a round trip for 500 records, where the job does
-not set `kafka.max.poll.records`. Rows, offsets, checkpoints and metrics are the same, and so is the other way back.
-Where records do not follow each other (transactions, compaction, lost records), do not come within five seconds, or
-have a time that Spark cannot tell, Spark's reader reads the rest of the range, with its own time limit and in its own
-words. So a topic of transactions is read no faster. It reads sources with `includeHeaders`, real-time batches, and
-everything on Spark 4.0. It is a property of a session; executors get the jar by Spark's own means (`addJar`). What it
-brings is in [figures.md](figures.md), and why it is not the default in [why.md](why.md).
+Batches read Kafka's records in columns: each task polls the client that Spark keeps for its partition and hands on
+what the query asks for, and no rows of all seven columns are made. Spark's own reader asks the broker after each poll
+where the log begins and ends: a round trip for 500 records, where the job does not set `kafka.max.poll.records`.
+Rows, offsets, checkpoints and metrics are the same, and so is the way back. `spark.headgate.columnarKafka=false`
+leaves the reading to Spark. It is a property of a session. What it brings is in [figures.md](figures.md).
+
+Spark's reader reads the rest of a range where records do not follow each other (transactions, compaction, lost
+records), do not come within five seconds, or have a time that Spark cannot tell, with its own time limit and in its
+own words. So a topic of transactions is read no faster. It reads sources with `includeHeaders`, real-time batches,
+everything on Spark 4.0, and whatever a source of Kafka brings that is not Spark's own of 4.1 to 4.3.
+
+Where nothing is said it reads as well, [to be safe](why.md), unless the master is `local` or the application was
+started with the jar (`--jars`, `--packages`, `spark.jars`; not on YARN): with the jar on the driver's class path
+alone, as of `headgate-run`, executors do not have it. And it does where another extension brings rules for columns,
+as Comet and Gluten do. `true` has these read in columns, too. Executors get the jar by Spark's own means (`addJar`)
+then, for which they need a working folder that they may write; a session of Spark Connect cannot be given it so.
+
+In the query's plan there is a `ColumnarToRow`. A query that stops early (`limit`) is said to have read whole polls.
 
 ## Who sees the options
 

@@ -16,7 +16,12 @@ from benchmarks.local.statistics import median
 from benchmarks.result_file import read
 from benchmarks.standing import shown
 
-SERIES = {"headgate": "governed", "columnar": "governed", "plain_uncapped": "plain_uncapped"}
+SERIES = {
+    "headgate": "governed",
+    "columnar": "governed",
+    "by_rows": "governed",
+    "plain_uncapped": "plain_uncapped",
+}
 """The colour of a variant, by the series of the demo that it is; the others are low latency, but for the limit."""
 LIMITS = frozenset({"batch", "flink_batch"})
 """Batch jobs."""

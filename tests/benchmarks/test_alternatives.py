@@ -24,7 +24,7 @@ from benchmarks.backlog.session import written
 from benchmarks.backlog.topics import in_turn, of_keys, records
 from benchmarks.event_log import Batch
 from benchmarks.local.recording import Recording, prepare
-from benchmarks.local.results import Call, Measured, row
+from benchmarks.local.results import Call, Measured, Report, row
 from benchmarks.result_file import append
 from support.kafka_records import Record
 
@@ -125,14 +125,20 @@ def test_every_opponent_is_in_the_rounds_or_in_the_screening(contest):
     assert contest.slow or found >= set(CAPS)
 
 
-def test_columns_are_read_by_a_variant_of_its_own_beside_the_governed_one():
+def test_sparks_reader_has_a_variant_of_its_own_beside_the_governed_one_and_no_goal():
     for contest in matrix.CONTESTS:
-        plainly, *columnar = [one for one in contest.rounds(()).variants if one.engine == "governed"]
+        plainly, *by_rows = [one for one in contest.rounds(()).variants if one.engine == "governed"]
         assert (plainly.name, plainly.conf) == (GOVERNED, {})
-        assert bool(columnar) is (plainly.mode == "stream")
-        for one in columnar:
-            assert one.name == "columnar"
-            assert one.conf == {"spark.headgate.columnarKafka": "true"}
+        assert bool(by_rows) is (plainly.mode == "stream")
+        for one in by_rows:
+            assert one.name == "by_rows"
+            assert one.conf == {"spark.headgate.columnarKafka": "false"}
+        goals = {
+            str(each.figure.goal)
+            for each in contest.ratios(())
+            if each.figure.id.startswith(f"{contest.name}_by_rows")
+        }
+        assert goals <= {str(Report())}
 
 
 WINDOWS = next(each for each in matrix.CONTESTS if each.name == "windows")
@@ -174,7 +180,7 @@ def test_the_fastest_two_ways_and_that_of_each_group_take_part_and_one_of_minute
     assert taken == {"flink_hashmap_5s", "flink_hashmap_60s", "flink_rocksdb_5s"}
     assert found["windows_vs_flink_rocksdb"].runs == [1.0, 1.0]
     assert found["windows_batch_vs_best_flink"].runs == [1.0, 1.0]
-    assert found["windows_columnar_vs_best_flink"].details["screening"] == {
+    assert found["windows_by_rows_vs_best_flink"].details["screening"] == {
         "date": "2026-11-27",
         "commit": "abc",
         "seconds": SECONDS,

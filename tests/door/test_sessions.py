@@ -233,3 +233,27 @@ def test_a_decoder_that_is_not_there_ends_the_query_and_is_named(java: Java, kaf
     java.start([first], properties(folder) | {name: "mine:decode"})
     assert java.await_end() != 0
     assert f"property {name}: module mine cannot be imported in the planner's process" in java.log
+
+
+def test_both_clients_of_a_server_with_executors_have_kafka_read_in_columns(
+    connect: Connect, kafka: Broker, folder: Path
+):
+    """Each has a session with artifacts of its own, which sees the jars that the server was started with."""
+    events = folder / "events"
+    events.mkdir()
+    cluster = {
+        "spark.master": "local-cluster[1,2,512]",
+        "spark.executor.memory": "512m",
+        "spark.executorEnv.SPARK_DIST_CLASSPATH": "/nowhere",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": str(events),
+    }
+    queries = [query(kafka, folder, name) for name in ("first", "second")]
+    connect.start(queries, properties(folder) | cluster)
+    for one in queries:
+        await_rows(connect, one, RECORDS)
+    lines = [line for file in events.rglob("events_*") for line in file.read_text().splitlines()]
+    plans = [line for line in lines if "SparkListenerSQLExecutionStart" in line and "MicroBatchScan" in line]
+    assert len(plans) > 1
+    assert all("ColumnarToRow" in plan for plan in plans)

@@ -7,46 +7,29 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as sf
 from pyspark.sql.streaming import StreamingQuery
 
 from headgate_contract import QueryControl
-from support.driver import driver as process
+from support.columnar import COLUMNAR, PROPERTY, by_spark, rows_in
 from support.governed import Driver, await_rows, driver_in
 from support.kafka import Broker
-from support.kafka_connector import connector_conf
 from support.kafka_records import Ramp, Record, fill, send, transaction
 from support.spark import failure
 
 pytestmark = pytest.mark.spark
 
-PROPERTY = "spark.headgate.columnarKafka"
-COLUMNAR = "ColumnarToRow"
-OTHER_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
-
 
 @pytest.fixture
 def driver(spark: SparkSession) -> Iterator[Driver]:
-    spark.conf.set(PROPERTY, "true")
-    try:
-        with driver_in(spark) as started:
-            started.control(QueryControl())
-            yield started
-    finally:
-        spark.conf.unset(PROPERTY)
+    """A driver of a session that says nothing of how Kafka is read."""
+    with driver_in(spark) as started:
+        started.control(QueryControl())
+        yield started
+    spark.conf.unset(PROPERTY)
 
 
 def stream(spark: SparkSession, kafka: Broker, topic: str, **options: str) -> DataFrame:
     return spark.readStream.format("kafka").options(**kafka.options(topic, **options)).load()
-
-
-def by_spark(spark: SparkSession, kafka: Broker, topic: str, **options: str) -> list[Row]:
-    """Return the rows that Spark's own reader gives, of which nothing is governed."""
-    return in_order(spark.read.format("kafka").options(**kafka.options(topic, **options)).load())
-
-
-def in_order(rows: DataFrame) -> list[Row]:
-    return rows.sort("partition", "offset").collect()
 
 
 def read(driver: Driver, frame: DataFrame, place: Path) -> StreamingQuery:
@@ -68,10 +51,6 @@ def batches_of_columns(query: StreamingQuery) -> int:
     while node.nodeName() != COLUMNAR:
         node = node.children().head()
     return int(node.metrics().apply("numInputBatches").value())
-
-
-def rows_in(spark: SparkSession, place: Path) -> list[Row]:
-    return in_order(spark.read.parquet(str(place / "rows")))
 
 
 def assert_alike(driver: Driver, kafka: Broker, topic: str, place: Path, **options: str) -> list[Row]:
@@ -205,19 +184,6 @@ def test_headers_are_read_by_sparks_reader(
     assert len(rows_in(spark, tmp_path)) == 5
 
 
-@pytest.mark.parametrize("column", OTHER_COLUMNS)
-def test_a_column_that_is_asked_for_alone_is_right(
-    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path, column: str
-) -> None:
-    topic = kafka.topic(partitions=2)
-    fill(kafka.bootstrap, topic, [Ramp(0, 60), Ramp(1, 40)], key=lambda number: b"%d" % (number % 3))
-    frame = stream(spark, kafka, topic).where(sf.col("offset") % 2 == 0).select(column)
-    read(driver, frame, tmp_path)
-    plain = spark.read.format("kafka").options(**kafka.options(topic)).load()
-    wanted = plain.where(sf.col("offset") % 2 == 0).select(column)
-    assert sorted(spark.read.parquet(str(tmp_path / "rows")).collect()) == sorted(wanted.collect())
-
-
 def test_what_is_neither_true_nor_false_is_refused_before_anything_is_read(
     spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
 ) -> None:
@@ -226,38 +192,3 @@ def test_what_is_neither_true_nor_false_is_refused_before_anything_is_read(
     spark.conf.set(PROPERTY, "yes")
     with driver.running(stream(spark, kafka, topic), tmp_path) as query:
         assert "spark.headgate.columnarKafka is yes; it has to be true or false" in failure(query)
-
-
-JOB = """
-import sys
-from pyspark.sql import SparkSession
-
-_, bootstrap, topic, place = sys.argv
-spark = SparkSession.builder.getOrCreate()
-options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
-records = spark.readStream.format("kafka").options(**options).load()
-writer = records.writeStream.format("parquet").option("checkpointLocation", place + "/checkpoint")
-query = writer.trigger(availableNow=True).start(place + "/rows")
-query.awaitTermination()
-print(query._jsq.explainInternal(False))
-"""
-
-
-def test_executors_that_have_nothing_of_headgate_read_in_columns(
-    spark: SparkSession, kafka: Broker, tmp_path: Path
-) -> None:
-    topic = kafka.topic(partitions=2)
-    fill(kafka.bootstrap, topic, [Ramp(0, 40), Ramp(1, 7)])
-    script = tmp_path / "job.py"
-    script.write_text(JOB)
-    conf = {
-        "spark.master": "local-cluster[1,2,512]",
-        "spark.executor.memory": "512m",
-        "spark.executorEnv.SPARK_DIST_CLASSPATH": "/nowhere",
-        PROPERTY: "true",
-        **connector_conf(),
-    }
-    with process(tmp_path / "run", script, kafka.bootstrap, topic, tmp_path, conf=conf) as running:
-        assert running.wait() == 0, running.log
-        assert COLUMNAR in running.log
-    assert rows_in(spark, tmp_path) == by_spark(spark, kafka, topic)

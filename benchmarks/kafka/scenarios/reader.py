@@ -1,8 +1,8 @@
 """How much faster than Spark's reader of Kafka the one in columns is.
 
-Five million records are read for one column by Spark's source and by a governed query with
-`spark.headgate.columnarKafka`, in turns in one driver, by the same client with as many threads. The governed query is
-a stream with a checkpoint and Spark's a batch without one: what that costs is in the figure.
+Five million records are read for one column by Spark's source and by a governed query, in columns
+(`spark.headgate.columnarKafka=true`), in turns in one driver, by the same client with as many threads. The governed
+query is a stream with a checkpoint and Spark's a batch without one: what that costs is in the figure.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Ten million records that wait: in governed micro-batches, in such that read Kafka in columns, and in real-time mode
-alone. And how long the output is silent where a live query goes from one to the other, a thousand records a second
-coming in. It takes a quarter of an hour; a row is the median of days.
+"""Ten million records that wait: in governed micro-batches, in such that read Kafka by Spark's reader, and in
+real-time mode alone. And how long the output is silent where a live query goes from one to the other, a thousand
+records a second coming in. It takes a quarter of an hour; a row is the median of days.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from benchmarks.live.scenario import Bench as LiveBench
 from benchmarks.live.scenario import Scenario
 from benchmarks.live.traffic import Output, Seen, Sender, Written, reading
 from benchmarks.local.child import Child
-from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.results import Figure, Goal, Measured, Report
 from benchmarks.local.statistics import divided, rotated
 from support.kafka_records import Ramp, fill
 
@@ -29,8 +29,8 @@ TAIL = 5 * KEYS
 PER_SECOND = 1_000
 SWITCH_SECONDS, SHORTEST_SECONDS = 30.0, 15.0
 ROUNDS, SWITCHES = 2, 2
-COLUMNAR = {"spark.headgate.columnarKafka": "true"}
-KINDS: Mapping[str, Mapping[str, str] | None] = {"governed": {}, "columnar": COLUMNAR, "plain": None}
+BY_ROWS = {"spark.headgate.columnarKafka": "false"}
+KINDS: Mapping[str, Mapping[str, str] | None] = {"governed": {}, "by_rows": BY_ROWS, "plain": None}
 """Drivers, and the properties of those that are governed."""
 
 
@@ -52,8 +52,8 @@ def measured(bench: Bench, scale: float) -> Mapping[str, Measured]:
     details = {"records_per_second": speed}
     return {
         "realtime_backlog_vs_plain_realtime": Measured(divided(speed["governed"], speed["plain"]), details),
-        "realtime_backlog_columnar_vs_plain_realtime": Measured(
-            divided(speed["columnar"], speed["plain"]), details
+        "realtime_backlog_by_rows_vs_plain_realtime": Measured(
+            divided(speed["by_rows"], speed["plain"]), details
         ),
         "realtime_switch_gap_seconds": Measured([max(gaps)], {"gaps": gaps}),
     }
@@ -132,7 +132,7 @@ SCENARIO = Scenario(
     "backlog",
     (
         Figure("realtime_backlog_vs_plain_realtime", "ratio", Goal(">=", 5)),
-        Figure("realtime_backlog_columnar_vs_plain_realtime", "ratio", Goal(">=", 5)),
+        Figure("realtime_backlog_by_rows_vs_plain_realtime", "ratio", Report()),
         Figure("realtime_switch_gap_seconds", "s", Goal("<=", 5)),
     ),
     measure,

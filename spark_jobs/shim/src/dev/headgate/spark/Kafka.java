@@ -3,10 +3,14 @@ package dev.headgate.spark;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.reflect.Method;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Makes what asks Kafka by a client that is there already, for Python.
@@ -16,7 +20,12 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  * for itself instead of asking its parents for them ({@code docs/why.md}).
  */
 public final class Kafka {
+  private static final Logger LOG = LoggerFactory.getLogger(Kafka.class);
   private static final String PACKAGE = "dev.headgate.spark.kafka.";
+  private static final String READER = PACKAGE + "ColumnarReader";
+
+  /** All of ours that a task runs where it reads in columns. */
+  private static final List<String> READING = List.of(READER, PACKAGE + "RecordColumns", PACKAGE + "RecordColumns$Column");
 
   /** By the class of a client, and for as long as there is that class. */
   private static final ClassValue<ClassLoader> BELOW =
@@ -27,18 +36,25 @@ public final class Kafka {
         }
       };
 
-  /** By the class of a partition, what says whether one is read in columns; null: ours cannot be linked to it. */
+  /** By the class of a partition, what says whether one is read in columns; null: something that ours name is not there. */
   private static final ClassValue<Method> READS =
       new ClassValue<>() {
         @Override
         protected Method computeValue(Class<?> partition) {
           try {
-            return BELOW.get(partition).loadClass(PACKAGE + "ColumnarReader").getMethod("reads", partition);
-          } catch (ReflectiveOperationException | LinkageError e) {
+            ClassLoader ours = BELOW.get(partition);
+            for (String name : READING) {
+              References.check(ours.loadClass(name), Ours.bytes(name));
+            }
+            return ours.loadClass(READER).getMethod("reads", partition);
+          } catch (ReflectiveOperationException | LinkageError | TypeNotPresentException e) {
+            LOG.info("{} is read by Spark's own reader: {}", partition, e.toString());
             return null;
           }
         }
       };
+
+  private static final AtomicBoolean TOLD = new AtomicBoolean();
 
   private Kafka() {}
 
@@ -58,16 +74,24 @@ public final class Kafka {
     try {
       return (PartitionReader<ColumnarBatch>) made("ColumnarReader", partition, spark);
     } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException("Headgate does not know this version of Spark's source of Kafka; leave out " + KafkaReaders.PROPERTY, e);
+      throw new IllegalStateException(
+          "Headgate does not know the source of Kafka that is here, which is another than the driver's; set " + KafkaReaders.PROPERTY + "=false", e);
     }
   }
 
   /** Whether there is one for it. Asked for each partition of each batch. */
   static boolean isReadInColumns(InputPartition partition) {
     Method reads = READS.get(partition.getClass());
+    if (reads == null) {
+      if (KafkaReaders.areAskedFor() && TOLD.compareAndSet(false, true)) {
+        LOG.warn("Spark's source of Kafka cannot be read in columns before Spark 4.1, nor where it was changed; its own reader is used");
+      }
+      return false;
+    }
     try {
-      return reads != null && (boolean) reads.invoke(null, partition);
-    } catch (ReflectiveOperationException e) {
+      return (boolean) reads.invoke(null, partition);
+    } catch (ReflectiveOperationException | LinkageError e) {
+      LOG.debug("{} is read by Spark's own reader", partition.getClass(), e); // itself it would tell passwords
       return false;
     }
   }

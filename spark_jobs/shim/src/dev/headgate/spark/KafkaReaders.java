@@ -1,20 +1,28 @@
 package dev.headgate.spark;
 
 import java.net.URISyntaxException;
-import java.nio.file.Path;
+import java.util.Arrays;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Has Kafka's partitions read in columns ({@code kafka.ColumnarReader}), where a session asks for it and they can be. */
+/**
+ * Has Kafka's partitions read in columns ({@code kafka.ColumnarReader}), where they can be and nothing can come of it, or a session asks.
+ *
+ * <p>These are sent to executors, and a task that does not find our classes ends its query. They are there for certain where the application
+ * was started with our jar: an executor fetches such before it takes a task, for all sessions ({@code Executor}, 4.0.5 to 4.3.0). One that is
+ * added later is fetched by tasks, which may not be able to; by those of a session with artifacts of its own it never is.
+ */
 final class KafkaReaders implements PartitionReaderFactory {
   private static final long serialVersionUID = 1;
   static final String PROPERTY = PlannerProcess.PROPERTIES + "columnarKafka";
   private static final String SOURCE = "org.apache.spark.sql.kafka010.";
+  private static final String STARTED_WITH = "spark.app.initial.jar.urls"; // what SparkContext tells executors
 
   private final PartitionReaderFactory spark;
 
@@ -22,25 +30,49 @@ final class KafkaReaders implements PartitionReaderFactory {
     this.spark = spark;
   }
 
-  /** Whether the session asks for them, and the scan or the stream is one of Spark's source of Kafka. */
+  /** Whether the scan or the stream is one of Spark's source of Kafka, and is to be read so in the session of this thread. */
   static boolean areWantedFor(Object source) {
-    return source.getClass().getName().startsWith(SOURCE) && isSaid(SQLConf.get().getConfString(PROPERTY, "false"));
-  }
-
-  private static boolean isSaid(String value) {
-    return switch (value) {
-      case "true" -> true;
+    if (!source.getClass().getName().startsWith(SOURCE)) {
+      return false;
+    }
+    String said = said();
+    return switch (said) {
+      case "" -> executorsHaveOurs() && SparkSession.active().sessionState().columnarRules().isEmpty();
+      case "true" -> executorsHaveOurs() || canBeGivenOurs();
       case "false" -> false;
-      default -> throw new IllegalArgumentException(PROPERTY + " is " + value + "; it has to be true or false");
+      default -> throw new IllegalArgumentException(PROPERTY + " is " + said + "; it has to be true or false");
     };
   }
 
-  /** Those of a stream. They are sent to executors, which may have none of our classes. */
+  /** Whether the session of this thread asks for them. */
+  static boolean areAskedFor() {
+    return said().equals("true");
+  }
+
+  private static String said() {
+    return SQLConf.get().getConfString(PROPERTY, "");
+  }
+
+  private static boolean executorsHaveOurs() {
+    SparkContext context = SparkSession.active().sparkContext();
+    return context.isLocal() || Arrays.stream(context.conf().get(STARTED_WITH, "").split(",")).anyMatch(KafkaReaders::isOurs);
+  }
+
+  private static boolean isOurs(String jar) {
+    String ours = KafkaReaders.class.getProtectionDomain().getCodeSource().getLocation().getPath();
+    return jar.endsWith(ours.substring(ours.lastIndexOf('/')));
+  }
+
+  /** Whether tasks of this thread's session fetch what is added to the context. */
+  private static boolean canBeGivenOurs() {
+    return SparkSession.active().artifactManager().state() == null;
+  }
+
+  /** Those of a stream. */
   static PartitionReaderFactory of(PartitionReaderFactory spark) throws URISyntaxException {
-    SparkContext context = SparkContext.getOrCreate();
-    Path jar = PlannerProgram.jar();
-    if (!context.isLocal() && context.listJars().forall(known -> !known.endsWith("/" + jar.getFileName()))) {
-      context.addJar(jar.toString());
+    SparkContext context = SparkSession.active().sparkContext();
+    if (!executorsHaveOurs() && !context.listJars().exists(KafkaReaders::isOurs)) {
+      context.addJar(PlannerProgram.jar().toString());
     }
     return new KafkaReaders(spark);
   }

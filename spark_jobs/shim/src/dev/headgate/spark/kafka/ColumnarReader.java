@@ -29,7 +29,6 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
   private static final Logger LOG = LoggerFactory.getLogger(ColumnarReader.class);
   private static final long LONGEST_POLL_MILLIS = 5_000; // Spark's reader waits after it as long as a job says
   private static final long LATEST_MILLIS = Long.MAX_VALUE / 1000; // what later ones are in microseconds does not fit
-  private static final boolean POLLS = polls();
 
   private final KafkaBatchInputPartition partition;
   private final PartitionReaderFactory spark;
@@ -48,19 +47,9 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
     this.until = partition.offsetRange().untilOffset();
   }
 
-  /** Whether a range can be read so: a real-time batch has no end, and Spark 4.0 has no client that polls and does nothing else. */
+  /** Whether a range can be read so: a real-time batch has no end. */
   public static boolean reads(KafkaBatchInputPartition partition) {
-    return POLLS && !partition.includeHeaders() && partition.offsetRange().untilOffset() != Long.MAX_VALUE;
-  }
-
-  private static boolean polls() {
-    try {
-      InternalKafkaConsumer.class.getMethod("poll", long.class);
-      return true;
-    } catch (NoSuchMethodException e) {
-      LOG.warn("Spark's source of Kafka cannot be read in columns before Spark 4.1; its own reader is used");
-      return false;
-    }
+    return !partition.includeHeaders() && partition.offsetRange().untilOffset() != Long.MAX_VALUE;
   }
 
   @Override
@@ -104,7 +93,7 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
         following++;
       }
       return records.subList(0, following);
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | LinkageError e) { // the driver's source may be another than the one here
       LOG.info("{} is read by Spark's own reader from {} on", partition.offsetRange(), next, e);
       return List.of();
     }
@@ -128,12 +117,14 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
 
   private void leaveTheRest() {
     release();
+    rest = spark.createReader(next == partition.offsetRange().fromOffset() ? partition : left());
+  }
+
+  private KafkaBatchInputPartition left() {
     KafkaOffsetRange range = partition.offsetRange();
     var left = new KafkaOffsetRange(range.topicPartition(), next, until, range.preferredLoc());
-    rest =
-        spark.createReader(
-            new KafkaBatchInputPartition(
-                left, partition.executorKafkaParams(), partition.pollTimeoutMs(), partition.failOnDataLoss(), partition.includeHeaders()));
+    return new KafkaBatchInputPartition(
+        left, partition.executorKafkaParams(), partition.pollTimeoutMs(), partition.failOnDataLoss(), partition.includeHeaders());
   }
 
   private void release() {
