@@ -2,8 +2,8 @@
 
 Spark has its default, caps of several sizes, and a batch job. Flink has each of its state backends with a checkpoint
 every few seconds and every minute, and where SQL combines rows, with mini-batches and without; all with object reuse,
-and RocksDB with bloom filters, which its documentation advises. Asynchronous state is ForSt's, on the local disk, with
-the longer interval and without mini-batches. The fastest of a group in each round is what counts.
+and RocksDB with bloom filters, which its documentation advises. ForSt has asynchronous state, on the local disk, with
+the longer interval and no mini-batches. The fastest of a group in each round is what counts.
 A screening runs all of them once, and says which take part in the rounds (`screening`).
 """
 
