@@ -8,16 +8,9 @@ from typing import Any
 from headgate.api.application import SparkApplication
 from headgate.api.load import load_application
 from headgate.decision.backoff import RestartPolicy, RestartWhen
-from headgate.decision.policy import (
-    UNLIMITED,
-    OnOutage,
-    QueryPolicy,
-    RateLimit,
-    Reentry,
-    ReentryPolicy,
-    SourcePolicy,
-)
+from headgate.decision.policy import UNLIMITED, OnOutage, QueryPolicy, RateLimit, SourcePolicy
 from headgate.reconcile.policy import query_policies, restart_policy
+from headgate_contract import ReentryControl
 
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights.yaml"
 
@@ -40,7 +33,7 @@ def test_the_example_in_numbers() -> None:
             name="delays",
             interval_seconds=5.0,
             interval_during_backlog_seconds=120.0,
-            reentry=Reentry(above_seconds=600.0, dwell_seconds=60.0),
+            reentry=ReentryControl(above_seconds=600.0, dwell_seconds=60.0),
             stale_after_seconds=60.0,
             on_outage=OnOutage.HOLD,
             sources=(
@@ -83,7 +76,7 @@ def test_every_setting_of_a_verdict_arrives() -> None:
         name="q",
         interval_seconds=0.25,
         interval_during_backlog_seconds=0.0,
-        reentry=Reentry(policy=ReentryPolicy.NEVER, pending_records_above=700, dwell_seconds=5.0),
+        reentry=ReentryControl(allowed=False, pending_records_above=700, dwell_seconds=5.0),
         stale_after_seconds=30.0,
         on_outage=OnOutage.NORMAL,
         sources=(

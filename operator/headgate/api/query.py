@@ -14,7 +14,6 @@ from pydantic import Field
 from headgate.api.duration import ZERO, Duration
 from headgate.api.model import ApiModel, Name, Records, list_map
 from headgate.api.source import Source
-from headgate.decision.policy import ReentryPolicy
 
 
 class Checkpoint(ApiModel):
@@ -58,6 +57,13 @@ class Batch(ApiModel):
 
     max_records: Records = 100_000_000
     """Largest batch in records, whatever was measured and whatever the interval is. Default 100,000,000."""
+
+
+class ReentryPolicy(StrEnum):
+    """Whether a query that has been live may fall back into backlog by its lag in the same attempt."""
+
+    ALLOWED = "Allowed"
+    NEVER = "Never"
 
 
 class Reentry(ApiModel):

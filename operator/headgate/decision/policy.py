@@ -11,14 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from headgate_contract import ReentryControl
 from headgate_contract.triggers import interval_in_force
-
-
-class ReentryPolicy(StrEnum):
-    """Whether a query that has been live may fall back into backlog by its lag in the same attempt."""
-
-    ALLOWED = "Allowed"
-    NEVER = "Never"
 
 
 class OnOutage(StrEnum):
@@ -66,18 +60,6 @@ class SourcePolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reentry:
-    """How a lag voter that has said no comes to say yes again."""
-
-    policy: ReentryPolicy = ReentryPolicy.ALLOWED
-    above_seconds: float | None = None
-    """For `WatermarkLag`; `None`: twice the source's own threshold."""
-    pending_records_above: float | None = None
-    """For `PendingRecords`; `None`: twice the source's own threshold."""
-    dwell_seconds: float = 60.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryPolicy:
     """One streaming query: its two commit intervals, its sources, and how its verdict is reached."""
 
@@ -88,7 +70,7 @@ class QueryPolicy:
     """`None`: the job's own trigger interval, which only the driver knows."""
     interval_during_backlog_seconds: float | None = None
     """`None`: as in normal time. 0: no commit until the backlog is read."""
-    reentry: Reentry = field(default_factory=Reentry)
+    reentry: ReentryControl = field(default_factory=ReentryControl)
     stale_after_seconds: float = 60.0
     on_outage: OnOutage = OnOutage.HOLD
 

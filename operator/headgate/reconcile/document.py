@@ -15,11 +15,11 @@ from headgate.api.annotations import ALL_QUERIES, SourceId, checkpoint_requests,
 from headgate.api.application import SparkApplication
 from headgate.api.duration import in_seconds
 from headgate.api.property_rules import allocates_dynamically
-from headgate.api.query import LiveMode, Query, Reentry
+from headgate.api.query import LiveMode, Query
 from headgate.api.source import UNLIMITED, BacklogRateLimit, RateLimit, Source
-from headgate.decision.policy import ReentryPolicy
 from headgate.decision.verdict import Verdict
 from headgate.decision.voters import Reason
+from headgate.reconcile.policy import reentry_control
 from headgate_contract import (
     AlignmentControl,
     BacklogControl,
@@ -29,7 +29,6 @@ from headgate_contract import (
     LiveControl,
     QueryControl,
     RateControl,
-    ReentryControl,
     SourceControl,
 )
 from headgate_contract.generations import following, is_later, latest
@@ -143,7 +142,7 @@ def _query(
             max_growth=query.batch.max_growth,
             max_records=query.batch.max_records,
         ),
-        reentry=_reentry(query.backlog.reentry),
+        reentry=reentry_control(query.backlog.reentry),
         live=LiveControl(
             real_time=query.live.mode is LiveMode.REAL_TIME, batch_seconds=query.live.batch.total_seconds()
         ),
@@ -157,15 +156,6 @@ def _query(
             )
             for source in query.sources
         },
-    )
-
-
-def _reentry(reentry: Reentry) -> ReentryControl:
-    return ReentryControl(
-        allowed=reentry.policy is not ReentryPolicy.NEVER,
-        above_seconds=in_seconds(reentry.above),
-        pending_records_above=reentry.pending_records_above,
-        dwell_seconds=reentry.dwell.total_seconds(),
     )
 
 

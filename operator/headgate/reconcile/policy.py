@@ -12,12 +12,12 @@ from typing import Literal
 from headgate.api.annotations import SourceId, paused_sources
 from headgate.api.application import Restart, SparkApplication
 from headgate.api.duration import in_seconds
-from headgate.api.query import Query
-from headgate.api.query import Reentry as DeclaredReentry
+from headgate.api.query import Query, Reentry, ReentryPolicy
 from headgate.api.source import BacklogRateLimit, Source
 from headgate.api.source import RateLimit as DeclaredRateLimit
 from headgate.decision.backoff import RestartPolicy
-from headgate.decision.policy import UNLIMITED, QueryPolicy, RateLimit, Reentry, SourcePolicy
+from headgate.decision.policy import UNLIMITED, QueryPolicy, RateLimit, SourcePolicy
+from headgate_contract import ReentryControl
 
 
 def query_policies(application: SparkApplication) -> dict[str, QueryPolicy]:
@@ -46,7 +46,7 @@ def _query_policy(query: Query, application: SparkApplication, paused: frozenset
         ),
         interval_seconds=in_seconds(query.checkpoint.interval),
         interval_during_backlog_seconds=in_seconds(query.checkpoint.interval_during_backlog),
-        reentry=_reentry(query.backlog.reentry),
+        reentry=reentry_control(query.backlog.reentry),
         stale_after_seconds=metrics.stale_after.total_seconds(),
         on_outage=metrics.on_outage,
     )
@@ -75,9 +75,10 @@ def _rate_limit(limit: DeclaredRateLimit | BacklogRateLimit | Literal["Unlimited
     )
 
 
-def _reentry(reentry: DeclaredReentry) -> Reentry:
-    return Reentry(
-        policy=reentry.policy,
+def reentry_control(reentry: Reentry) -> ReentryControl:
+    """Return how a lag that has said no comes to say yes again: the operator and the driver judge by the same."""
+    return ReentryControl(
+        allowed=reentry.policy is not ReentryPolicy.NEVER,
         above_seconds=in_seconds(reentry.above),
         pending_records_above=reentry.pending_records_above,
         dwell_seconds=reentry.dwell.total_seconds(),
