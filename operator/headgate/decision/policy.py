@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from headgate_contract import ReentryControl
+from headgate_contract import RateControl, ReentryControl
 from headgate_contract.triggers import interval_in_force
 
 
@@ -23,17 +23,6 @@ class OnOutage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RateLimit:
-    """How much one source may read; where both limits are set, both hold. Neither set: no limit."""
-
-    records_per_second: float | None = None
-    records_per_checkpoint: float | None = None
-
-
-UNLIMITED = RateLimit()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SourcePolicy:
     """One source of a query: which voters it has, and how much it may read."""
 
@@ -42,9 +31,9 @@ class SourcePolicy:
     pending_records: float | None = None
     query_configured: bool = False
     paused: bool = False
-    rate_limit: RateLimit = UNLIMITED
-    rate_limit_during_backlog: RateLimit | None = None
-    """Replaces `rate_limit` in backlog; `None` keeps it, `UNLIMITED` lifts it."""
+    rate_limit: RateControl | None = None
+    rate_limit_during_backlog: RateControl | None = None
+    """The limit while the query is in backlog; `None` is no limit, as in the control document."""
 
     @property
     def has_metric_voter(self) -> bool:
@@ -52,11 +41,6 @@ class SourcePolicy:
         return self.query_configured or not (
             self.watermark_lag_seconds is None and self.pending_records is None
         )
-
-    def rate_limit_in(self, *, backlog: bool) -> RateLimit:
-        if backlog and self.rate_limit_during_backlog is not None:
-            return self.rate_limit_during_backlog
-        return self.rate_limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

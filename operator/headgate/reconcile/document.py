@@ -16,10 +16,10 @@ from headgate.api.application import SparkApplication
 from headgate.api.duration import in_seconds
 from headgate.api.property_rules import allocates_dynamically
 from headgate.api.query import LiveMode, Query
-from headgate.api.source import UNLIMITED, BacklogRateLimit, RateLimit, Source
+from headgate.api.source import Source
 from headgate.decision.verdict import Verdict
 from headgate.decision.voters import Reason
-from headgate.reconcile.policy import reentry_control
+from headgate.reconcile.policy import rate_control, reentry_control
 from headgate_contract import (
     AlignmentControl,
     BacklogControl,
@@ -28,7 +28,6 @@ from headgate_contract import (
     EventTimeControl,
     LiveControl,
     QueryControl,
-    RateControl,
     SourceControl,
 )
 from headgate_contract.generations import following, is_later, latest
@@ -193,8 +192,8 @@ def _source(
         paused=paused,
         after=source.after,
         max_future_seconds=event_time.max_future.total_seconds(),
-        rate_limit=_rate(source.rate_limit, in_backlog=False),
-        rate_limit_during_backlog=_rate(source.rate_limit, in_backlog=True),
+        rate_limit=rate_control(source.rate_limit, in_backlog=False),
+        rate_limit_during_backlog=rate_control(source.rate_limit, in_backlog=True),
         alignment=_alignment(source),
         event_time=(
             None
@@ -216,22 +215,4 @@ def _alignment(source: Source) -> AlignmentControl | None:
         max_drift_seconds=alignment.max_drift.total_seconds(),
         update_interval_seconds=alignment.update_interval.total_seconds(),
         idle_after_seconds=in_seconds(alignment.idle_after),
-    )
-
-
-def _rate(limit: RateLimit | None, *, in_backlog: bool) -> RateControl | None:
-    """Return what limits the source, live or in backlog; `None` where nothing does."""
-    if limit is None:
-        return None
-    amounts: RateLimit | BacklogRateLimit = limit
-    if in_backlog and limit.during_backlog is not None:
-        if limit.during_backlog == UNLIMITED:
-            return None
-        amounts = limit.during_backlog
-    if amounts.records_per_second is None and amounts.records_per_checkpoint is None:
-        return None
-    return RateControl(
-        records_per_second=amounts.records_per_second,
-        records_per_checkpoint=amounts.records_per_checkpoint,
-        max_burst_seconds=limit.max_burst.total_seconds(),
     )
