@@ -33,7 +33,7 @@ class UpdateMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class UpdateRule:
     """How changes of one setting take effect."""
 
     update_mode: UpdateMode
@@ -48,44 +48,44 @@ class Setting:
         return self.undone if is_undone and self.undone is not None else self.effect
 
 
-_RESTARTED: Final = Setting(
+_RESTARTED: Final = UpdateRule(
     UpdateMode.RESTART, "the driver is stopped at the end of its batch and started anew"
 )
-_IN_BACKLOG: Final = Setting(
+_IN_BACKLOG: Final = UpdateRule(
     UpdateMode.RESTART,
     "the driver is restarted at the end of its batch if a query is in backlog, otherwise when one enters it",
 )
-_SCALED: Final = Setting(UpdateMode.EXECUTORS, "executors are added or removed, and the queries go on")
-_SCALED_IN_BACKLOG: Final = Setting(
+_SCALED: Final = UpdateRule(UpdateMode.EXECUTORS, "executors are added or removed, and the queries go on")
+_SCALED_IN_BACKLOG: Final = UpdateRule(
     UpdateMode.EXECUTORS, "executors are added or removed while a query is in backlog, and the queries go on"
 )
-_PLANNED: Final = Setting(UpdateMode.LIVE, "in force when the next batch is planned")
-_SIZED: Final = Setting(UpdateMode.LIVE, "the next batch is sized by it")
-_JUDGED: Final = Setting(UpdateMode.LIVE, "the verdict goes by it from the next look at the metrics")
-_STOPPED: Final = Setting(UpdateMode.LIVE, "holds for the next stop")
-_PUBLISHED: Final = Setting(
+_PLANNED: Final = UpdateRule(UpdateMode.LIVE, "in force when the next batch is planned")
+_SIZED: Final = UpdateRule(UpdateMode.LIVE, "the next batch is sized by it")
+_JUDGED: Final = UpdateRule(UpdateMode.LIVE, "the verdict goes by it from the next look at the metrics")
+_STOPPED: Final = UpdateRule(UpdateMode.LIVE, "holds for the next stop")
+_PUBLISHED: Final = UpdateRule(
     UpdateMode.LIVE,
     "committed positions go to this consumer group from the next commit on",
     "they are no longer published",
 )
-_LISTED: Final = Setting(
+_LISTED: Final = UpdateRule(
     UpdateMode.LIVE, "governed from its next batch on", "no longer governed: it runs as the job wrote it"
 )
-_LISTED_SOURCE: Final = Setting(
+_LISTED_SOURCE: Final = UpdateRule(
     UpdateMode.LIVE, "governed from the next batch on", "no longer governed, apart from the size of batches"
 )
-_NOTED: Final = Setting(
+_NOTED: Final = UpdateRule(
     UpdateMode.OPERATOR, "compared with what the driver reports: the image decides which Spark runs"
 )
-_RETRIED: Final = Setting(UpdateMode.OPERATOR, "holds for the next end of the driver")
-_KEPT: Final = Setting(UpdateMode.OPERATOR, "counts from when the application finished", "it is kept")
-_READ: Final = Setting(UpdateMode.OPERATOR, "holds from the next look at the metrics")
+_RETRIED: Final = UpdateRule(UpdateMode.OPERATOR, "holds for the next end of the driver")
+_KEPT: Final = UpdateRule(UpdateMode.OPERATOR, "counts from when the application finished", "it is kept")
+_READ: Final = UpdateRule(UpdateMode.OPERATOR, "holds from the next look at the metrics")
 
 POD_TEMPLATE: Final = "podTemplate"
 _QUERY: Final = "spec.queries"
 _SOURCE: Final = "spec.queries.sources"
 
-SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
+SETTINGS: Final[Mapping[str, UpdateRule]] = MappingProxyType(
     {
         "spec.sparkVersion": _NOTED,
         "spec.image": _RESTARTED,
@@ -107,7 +107,7 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
         "spec.restart.maxBackoff": _RETRIED,
         "spec.restart.resetAfter": _RETRIED,
         "spec.stop.gracePeriod": _STOPPED,
-        "spec.suspend": Setting(
+        "spec.suspend": UpdateRule(
             UpdateMode.OPERATOR, "the driver is stopped at the end of its batch", "the driver is started"
         ),
         "spec.ttlAfterFinished": _KEPT,
@@ -150,14 +150,16 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
         f"{_SOURCE}.eventTime.format": _PLANNED,
         f"{_SOURCE}.eventTime.maxFuture": _PLANNED,
         f"{_SOURCE}.after": _PLANNED,
-        f"{_SOURCE}.paused": Setting(UpdateMode.LIVE, "nothing more is planned from it", "it is read again"),
+        f"{_SOURCE}.paused": UpdateRule(
+            UpdateMode.LIVE, "nothing more is planned from it", "it is read again"
+        ),
         f"{_SOURCE}.kafka.publishGroup": _PUBLISHED,
     }
 )
 """By path, without the brackets of lists. A list of queries or sources stands for an item that comes or goes."""
 
 
-def setting_at(path: str) -> Setting:
+def setting_at(path: str) -> UpdateRule:
     """Return how a change at `path` takes effect: of the setting there, or of all below it at once (the dearest).
 
     `path` is one of the resource, with or without brackets; raises ValueError for one that the resource does not

@@ -33,7 +33,7 @@ from headgate_contract import (
 from headgate_contract.generations import following, is_later, latest
 
 
-class Asked(NamedTuple):
+class Requested(NamedTuple):
     """What people ask for by annotations."""
 
     paused: frozenset[SourceId]
@@ -58,7 +58,7 @@ def next_document(  # noqa: PLR0913  what is known of the documents before this 
     `live` are the sources whose lag has said no in an attempt that the next run of their query goes on with.
     """
     annotations = application.metadata.annotations
-    asked = Asked(paused_sources(annotations), checkpoint_requests(annotations))
+    asked = Requested(paused_sources(annotations), checkpoint_requests(annotations))
     wanted = ControlDocument(
         generation=0,
         application=application.name,
@@ -122,7 +122,7 @@ def _without_verdicts(document: ControlDocument) -> ControlDocument:
 def _query(
     query: Query,
     verdict: Verdict | None,
-    asked: Asked,
+    asked: Requested,
     published: QueryControl | None,
     *,
     backlogs: Mapping[str, BacklogControl],

@@ -42,7 +42,7 @@ from headgate_spark.kafka.snapshots import snapshots_by_consumers_of
 from headgate_spark.kafka.unread import by_consumers_of
 from headgate_spark.runtime.answers import End, Stopping, written
 from headgate_spark.runtime.fences import open_fence
-from headgate_spark.runtime.settings import Settings
+from headgate_spark.runtime.settings import ProcessSettings
 
 log = structlog.get_logger("headgate")
 
@@ -57,7 +57,7 @@ SETTLE_MILLIS = 5_000
 class Runtime:
     """Everything that lives beside a driver."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ProcessSettings) -> None:
         self._settings = settings
         look_in(settings.py_files, ",")
         self._jvm: DriverJvm | None = None

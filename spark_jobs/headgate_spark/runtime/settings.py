@@ -21,7 +21,7 @@ ADDRESS = PREFIX + "planner.address"
 
 
 @dataclass(frozen=True)
-class Settings:
+class ProcessSettings:
     """How the process is to run."""
 
     token: str
@@ -45,7 +45,7 @@ class Settings:
         return self.listening is None
 
     @classmethod
-    def parse(cls, line: str) -> Settings:
+    def parse(cls, line: str) -> ProcessSettings:
         """Return the settings in a line. Raises ValueError for properties that make no sense, by their names."""
         members: Mapping[str, Any] = json.loads(line)
         properties: Mapping[str, str] = members["properties"]
