@@ -35,7 +35,6 @@ class ProcessSettings:
     metrics_address: str = field(default_factory=every_address)
     listening: int | None = None
     """Descriptor of a socket that listens already."""
-
     py_files: str = ""
     """What the job has sent along, with commas between: modules are looked for there too."""
 
