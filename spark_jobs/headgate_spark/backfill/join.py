@@ -82,10 +82,15 @@ def _live(spark: SparkSession, matching: Matching, cuts: Sequence[Cut]) -> Pair:
     left, right = (side.live(spark, cut) for side, cut in zip(matching.sides, cuts, strict=True))
     for where, side, rows in zip(matching.places, matching.sides, (left, right), strict=True):
         refuse(refusals.mode("live", is_stream=rows.isStreaming), where)
-        refuse(refusals.own_watermarks(watermarks(rows._jdf.queryExecution().analyzed().toString())), where)
+        if watermarks(rows._jdf.queryExecution().analyzed().toString()):
+            refuse(
+                "`prepare` calls withWatermark, below the rows that are replayed: set the side's `watermark` instead",
+                where,
+            )
         refuse(refusals.columns(dict(rows.dtypes), matching.on, side.event_time), where)
         refuse(refusals.parquet_types(dict(rows.dtypes), unwritable(rows)), where)
-    refuse(refusals.shared_columns(dict(left.dtypes), dict(right.dtypes), matching.on))
+    if both := sorted(set(left.columns) & set(right.columns) - set(matching.on)):
+        refuse(f"both sides have a column {both[0]}, which is no key: rename it in `prepare` of one side")
     return left, right
 
 

@@ -16,7 +16,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 from pyspark.sql.types import StructType
 
-from headgate_spark.backfill import refusals
 from headgate_spark.backfill.batch import ANSWERED, Batch
 from headgate_spark.backfill.horizon import Horizon, micros
 from headgate_spark.backfill.matching import LEFT, RIGHT, Matching, Side, column
@@ -78,7 +77,10 @@ def _read(spark: SparkSession, schema: StructType, path: str) -> DataFrame:
         return spark.readStream.schema(schema).parquet(path)
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
-            raise BackfillError(refusals.directory_gone(path)) from None
+            raise BackfillError(
+                f"directory {path} is gone, which the query lists at every start: put it back, or make an empty one "
+                "if the query has read all of it"
+            ) from None
         raise
 
 
