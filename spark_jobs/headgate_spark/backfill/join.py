@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
 from headgate_spark.backfill import refusals
-from headgate_spark.backfill.batch import Batch, with_event_time
+from headgate_spark.backfill.batch import HistoryJoin, with_event_time
 from headgate_spark.backfill.horizon import Horizon, horizon
 from headgate_spark.backfill.journal import open_journal, staging
 from headgate_spark.backfill.matching import Matching, Side
@@ -61,7 +61,7 @@ def join(  # noqa: PLR0913 (what a join is made of, each by its name)
         cuts = journal.step("cut", lambda: _cuts(spark, matching))
         live = _live(spark, matching, cuts)
         if not journal.has("replayed"):
-            batch, bounds = Batch(matching, *_histories(spark, matching, cuts, live)), matching.bounds
+            batch, bounds = HistoryJoin(matching, *_histories(spark, matching, cuts, live)), matching.bounds
             since = Horizon(**journal.step("horizon", lambda: asdict(horizon(*batch.newest(), bounds))))
             journal.step("history", lambda: staged.write_output(batch, since))
             journal.step("replayed", lambda: staged.write_replayed(batch, since))

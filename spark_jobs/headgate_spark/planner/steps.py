@@ -12,7 +12,7 @@ from dataclasses import field, replace
 
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
-from headgate_spark.planner.alignment_member import Part, View
+from headgate_spark.planner.alignment_member import Aligned, Part
 from headgate_spark.planner.allotment import Allotment, ReadingSource, allot
 from headgate_spark.planner.ending import can_begin_empty
 from headgate_spark.planner.hybrid import Hybrid
@@ -288,9 +288,9 @@ def _cut(query: QueryState, draft: Draft) -> dict[str, Part]:
     return query.alignment.cut(views, counts, draft.now, turn=query.turn)
 
 
-def _view(query: QueryState, draft: Draft, state: SourceState) -> View:
+def _view(query: QueryState, draft: Draft, state: SourceState) -> Aligned:
     """Return a source for its alignment group: at its planned position."""
-    return View(
+    return Aligned(
         name=state.name,
         start=draft.ends.get(state.name, state.position),
         latest=state.latest,
