@@ -128,14 +128,29 @@ LINES: Final = (
         "aggregation_by_rows_vs_best_flink",
         "the same by Spark's reader of Kafka (`spark.headgate.columnarKafka=false`), against the same",
     ),
+    Line(
+        "alternatives",
+        "windows_vs_best_flink",
+        "count and sum per key and ten minutes, against the fastest way to set Flink 2.3",
+    ),
+    Line("alternatives", "deduplication_vs_best_flink", "deduplication, against the same"),
+    Line("alternatives", "cogroup_vs_best_flink", "coGroup, against the same"),
     Line("alternatives", "join_vs_best_flink", "interval join with backfill, against the same"),
     Line(
         "alternatives",
         "aggregation_vs_flink_rocksdb",
         "aggregation, against the fastest with state in RocksDB",
     ),
-    Line("backlog", "cogroup_vs_flink_streaming", "coGroup, against Flink 2.3 on RocksDB"),
-    Line("backlog", "join_vs_flink_streaming", "interval join with backfill, against the same"),
+    Line(
+        "alternatives", "windows_vs_flink_rocksdb", "count and sum per key and ten minutes, against the same"
+    ),
+    Line("alternatives", "cogroup_vs_flink_rocksdb", "coGroup, against the same"),
+    Line(
+        "alternatives",
+        "alignment_speed_vs_flink",
+        "two topics aligned to 1 s, no record past the limit: speed, against Flink 2.3",
+        "{:.2f}x",
+    ),
     Line(
         "backlog",
         "live_latency_vs_low_latency",
@@ -256,7 +271,8 @@ FIRST: Final = frozenset(
         "catchup_vs_default",
         "outage_vs_default",
         "aggregation_vs_best_flink",
-        "cogroup_vs_flink_streaming",
+        "windows_vs_best_flink",
+        "cogroup_vs_best_flink",
         "live_latency_vs_low_latency",
         "alignment_records_beyond_headgate",
         "realtime_live_p99_seconds",

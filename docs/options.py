@@ -126,10 +126,11 @@ where the log begins and ends: a round trip for 500 records, where the job does 
 Rows, offsets, checkpoints and metrics are the same, and so is the way back. `spark.headgate.columnarKafka=false`
 leaves the reading to Spark. It is a property of a session. What it brings is in [figures.md](figures.md).
 
-Spark's reader reads the rest of a range where records do not follow each other (transactions, compaction, lost
-records), do not come within five seconds, or have a time that Spark cannot tell, with its own time limit and in its
-own words. So a topic of transactions is read no faster. It reads sources with `includeHeaders`, real-time batches,
-everything on Spark 4.0, and whatever a source of Kafka brings that is not Spark's own of 4.1 to 4.3.
+Spark's reader reads the end of each range, of up to two polls of a partition, so a small batch is read as without.
+It reads the rest of a range where records do not follow each other (transactions, compaction, lost records), do not
+come within five seconds, or have a time that Spark cannot tell, with its own time limit and in its own words. So a
+topic of transactions is read no faster. It reads sources with `includeHeaders`, real-time batches, everything on
+Spark 4.0, and whatever a source of Kafka brings that is not Spark's own of 4.1 to 4.3.
 
 Where nothing is said it reads as well, [to be safe](why.md), unless the master is `local` or the application was
 started with the jar (`--jars`, `--packages`, `spark.jars`; not on YARN): with the jar on the driver's class path

@@ -26,7 +26,7 @@ import aiohttp
 from kubernetes.aio import config
 
 from benchmarks.operator.site import QUERIES, SOURCES
-from headgate.adapters.kubernetes.client import PODS, Call, Cluster, Manifest, session_of
+from headgate.adapters.kubernetes.client import PODS, ApiServer, Call, Manifest, session_of
 from headgate.adapters.kubernetes.names import CONTROL, DRIVER_SELECTOR
 from headgate.adapters.kubernetes.times import rfc3339
 from headgate.api.labels import APPLICATION
@@ -162,7 +162,7 @@ def address(number: int) -> str:
 class Kubelet:
     """Has every driver pod running."""
 
-    def __init__(self, cluster: Cluster, fleet: Fleet) -> None:
+    def __init__(self, cluster: ApiServer, fleet: Fleet) -> None:
         self._cluster = cluster
         self._fleet = fleet
         self._new: asyncio.Queue[Manifest] = asyncio.Queue()
@@ -212,7 +212,7 @@ def running(host: str) -> dict[str, Any]:
     }
 
 
-async def _pods(cluster: Cluster) -> AsyncIterator[Manifest]:
+async def _pods(cluster: ApiServer) -> AsyncIterator[Manifest]:
     """Yield the driver pods that there are, and then those that come or change, until the server ends it."""
     api = cluster._api
     for pod in await cluster.list(PODS, labels=DRIVER_SELECTOR):
@@ -239,7 +239,7 @@ def serve(fleet: Fleet, port: int) -> None:
 async def play(fleet: Fleet) -> None:
     """Be the kubelet of the cluster that KUBECONFIG leads to."""
     api = await config.new_client_from_config(os.environ["KUBECONFIG"])  # type: ignore[no-untyped-call]
-    await Kubelet(Cluster(api, timeout_seconds=60), fleet).run()
+    await Kubelet(ApiServer(api, timeout_seconds=60), fleet).run()
 
 
 def main() -> None:

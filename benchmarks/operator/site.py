@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import psutil
 from kubernetes.aio import config
 
-from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Manifest
+from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, ApiServer, Manifest
 from headgate.key import Key
 from support.cluster import KubectlError
 from support.control_plane import ControlPlane
@@ -48,7 +48,7 @@ class Site:
     def apply(self, numbers: range) -> None:
         """Apply applications."""
 
-        async def apply(cluster: Cluster) -> None:
+        async def apply(cluster: ApiServer) -> None:
             left = iter(numbers)
             async with asyncio.TaskGroup() as group:
                 for _ in range(AT_ONCE):
@@ -68,7 +68,7 @@ class Site:
         """Return whether there is a pod of that name."""
         return bool(self.plane.kubectl("get", "pod", key.name, "-n", key.namespace, "--ignore-not-found"))
 
-    def ask(self, call: Callable[[Cluster], Awaitable[T]]) -> T:
+    def ask(self, call: Callable[[ApiServer], Awaitable[T]]) -> T:
         """Make calls to the API server."""
 
         async def made() -> T:
@@ -118,17 +118,17 @@ def site(folder: Path) -> Iterator[Site]:
 
 
 @asynccontextmanager
-async def connected(kubeconfig: Path) -> AsyncIterator[Cluster]:
+async def connected(kubeconfig: Path) -> AsyncIterator[ApiServer]:
     """Return a connection to a cluster."""
     api = await config.new_client_from_config(str(kubeconfig))  # type: ignore[no-untyped-call]
-    cluster = Cluster(api, timeout_seconds=60)
+    cluster = ApiServer(api, timeout_seconds=60)
     try:
         yield cluster
     finally:
         await cluster.close()
 
 
-async def _apply(cluster: Cluster, numbers: Iterator[int]) -> None:
+async def _apply(cluster: ApiServer, numbers: Iterator[int]) -> None:
     for number in numbers:
         await cluster.create(APPLICATIONS, application(number))
 

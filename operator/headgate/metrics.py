@@ -59,7 +59,25 @@ _CODES = (
 )
 """Those that a person does something different about."""
 
-WATCHED: Mapping[str, str] = {
+HELP: Mapping[str, str] = {
+    "build_info": "1, with the version of the operator.",
+    "leader": "1 while this replica acts, 0 while it waits for the lease.",
+    "reconcile_duration_seconds": "Time of one reconcile for one application, writes included, by how it ended.",
+    "api_request_duration_seconds": "Time of one call to the API server, however it ended.",
+    "api_request_failures": "Calls to the API server that were refused or failed; the code is the HTTP status, "
+    "unavailable or other.",
+    "prometheus_query_duration_seconds": "Time of one query to Prometheus.",
+    "prometheus_query_failures": "Queries to Prometheus without a usable answer.",
+    "tick_duration_seconds": "Time of one look at the metrics of all applications.",
+    "tick_applied_seconds": "Time from the start of a look at the metrics to the end of the last reconcile that it "
+    "led to.",
+    "ticks_skipped": "Ticks at which the look at the metrics before was still going on.",
+    "looks_failed": "Looks at the metrics that ended with a defect of the operator.",
+    "decisions": "Decisions that differ from the one before: of kind verdict or driver, by their reason.",
+    "control_acknowledge_seconds": "Time from a control document being published to a sample in which the driver "
+    "reports it.",
+    "watch_events": "Events of watches, and objects of listings, that were heard.",
+    "watch_missed": "Objects that were gone without a watch having said so.",
     "queue_depth": "Applications that are due and wait for a worker.",
     "queue_longest_wait_seconds": "For how long one of them has been waiting.",
     "reconcile_longest_running_seconds": "For how long a reconcile that has not ended has been going on.",
@@ -68,16 +86,18 @@ WATCHED: Mapping[str, str] = {
     "namespaces_unserved": "Namespaces that should be served and are not: rights are missing there, or the API "
     "server refuses.",
     "stalled_applications": "Applications that wait for a person.",
+    "applications": "Applications that this replica serves, by state.",
+    "look_age_seconds": "Time since a look at the metrics ended well, by where it reads; none while this replica "
+    "waits.",
 }
-"""What is read at each scrape, and its description."""
-WATCHED_BY_LABEL: Mapping[str, tuple[str, str]] = {
-    "applications": ("state", "Applications that this replica serves, by state."),
-    "look_age_seconds": (
-        "source",
-        "Time since a look at the metrics ended well, by where it reads; none while this replica waits.",
-    ),
-}
-"""The same by a label, whose name comes first."""
+"""What each metric is, by its name without the prefix."""
+WATCHED = (
+    *("queue_depth", "queue_longest_wait_seconds", "reconcile_longest_running_seconds"),
+    *("control_longest_pending_seconds", "namespaces_unserved", "stalled_applications"),
+)
+"""What is read at each scrape."""
+WATCHED_BY_LABEL: Mapping[str, str] = {"applications": "state", "look_age_seconds": "source"}
+"""The same, and by which label."""
 
 
 class OperatorMetrics:
@@ -88,72 +108,27 @@ class OperatorMetrics:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
-        self._gauge("build_info", "1, with the version of the operator.", {"version": (__version__,)}).labels(
-            __version__
-        ).set(1)
-        self.leader = self._gauge("leader", "1 while this replica acts, 0 while it waits for the lease.")
+        self._gauge("build_info", {"version": (__version__,)}).labels(__version__).set(1)
+        self.leader = self._gauge("leader")
         self._reconciles = self._histogram(
-            "reconcile_duration_seconds",
-            "Time of one reconcile for one application, writes included, by how it ended.",
-            _RECONCILE_SECONDS,
-            {"result": _RESULTS},
+            "reconcile_duration_seconds", _RECONCILE_SECONDS, {"result": _RESULTS}
         )
-        self._calls = self._histogram(
-            "api_request_duration_seconds",
-            "Time of one call to the API server, however it ended.",
-            _CALLS,
-            {"verb": (), "resource": ()},
-        )
-        self._call_failures = self._counter(
-            "api_request_failures",
-            "Calls to the API server that were refused or failed; the code is the HTTP status, unavailable or other.",
-            {"resource": tuple(_VERBS), "code": _CODES},
-        )
+        self._calls = self._histogram("api_request_duration_seconds", _CALLS, {"verb": (), "resource": ()})
+        by_code = {"resource": tuple(_VERBS), "code": _CODES}
+        self._call_failures = self._counter("api_request_failures", by_code)
         for resource, verbs in _VERBS.items():
             for verb in verbs:
                 self._calls.labels(verb, resource)
-        self._queries = self._histogram(
-            "prometheus_query_duration_seconds", "Time of one query to Prometheus.", _CALLS
-        )
-        self._query_failures = self._counter(
-            "prometheus_query_failures",
-            "Queries to Prometheus without a usable answer.",
-            {"reason": OF_ONE_QUERY},
-        )
-        self.ticks = self._histogram(
-            "tick_duration_seconds", "Time of one look at the metrics of all applications.", _CALLS
-        )
-        self.applied = self._histogram(
-            "tick_applied_seconds",
-            "Time from the start of a look at the metrics to the end of the last reconcile that it led to.",
-            _CALLS,
-        )
-        self.skipped_ticks = self._counter(
-            "ticks_skipped", "Ticks at which the look at the metrics before was still going on."
-        )
-        self.failed_looks = self._counter(
-            "looks_failed",
-            "Looks at the metrics that ended with a defect of the operator.",
-            {"source": tuple(MetricsSource)},
-        )
-        self.decisions = self._counter(
-            "decisions",
-            "Decisions that differ from the one before: of kind verdict or driver, by their reason.",
-            {"kind": (), "reason": ()},
-        )
-        self.acknowledged = self._histogram(
-            "control_acknowledge_seconds",
-            "Time from a control document being published to a sample in which the driver reports it.",
-            _DELIVERY,
-        )
-        self._events = self._counter(
-            "watch_events",
-            "Events of watches, and objects of listings, that were heard.",
-            {"resource": _WATCHED},
-        )
-        self.missed = self._counter(
-            "watch_missed", "Objects that were gone without a watch having said so.", {"resource": _WATCHED}
-        )
+        self._queries = self._histogram("prometheus_query_duration_seconds", _CALLS)
+        self._query_failures = self._counter("prometheus_query_failures", {"reason": OF_ONE_QUERY})
+        self.ticks = self._histogram("tick_duration_seconds", _CALLS)
+        self.applied = self._histogram("tick_applied_seconds", _CALLS)
+        self.skipped_ticks = self._counter("ticks_skipped")
+        self.failed_looks = self._counter("looks_failed", {"source": tuple(MetricsSource)})
+        self.decisions = self._counter("decisions", {"kind": (), "reason": ()})
+        self.acknowledged = self._histogram("control_acknowledge_seconds", _DELIVERY)
+        self._events = self._counter("watch_events", {"resource": _WATCHED})
+        self.missed = self._counter("watch_missed", {"resource": _WATCHED})
 
     def reconciled(self, result: str, seconds: float) -> None:
         """A reconcile has ended: `done`, `retried` or `defect`."""
@@ -177,24 +152,22 @@ class OperatorMetrics:
     def watch(self, **numbers: Callable[[], float]) -> None:
         """Read these at each scrape, by the names in `WATCHED`."""
         for name, read in numbers.items():
-            self._gauge(name, WATCHED[name]).set_function(read)
+            self._gauge(name).set_function(read)
 
     def watch_by_label(self, **numbers: Callable[[], Mapping[str, float]]) -> None:
         """Read these at each scrape, each by the values of a label, by the names in `WATCHED_BY_LABEL`."""
         for name, read in numbers.items():
-            self.registry.register(_ByLabel(name, *WATCHED_BY_LABEL[name], read))
+            self.registry.register(_ByLabel(name, WATCHED_BY_LABEL[name], read))
 
-    def _gauge(self, name: str, text: str, labels: Labels = _NONE) -> Gauge:
-        return _begun(Gauge(PREFIX + name, text, tuple(labels), registry=self.registry), labels)
+    def _gauge(self, name: str, labels: Labels = _NONE) -> Gauge:
+        return _begun(Gauge(PREFIX + name, HELP[name], tuple(labels), registry=self.registry), labels)
 
-    def _counter(self, name: str, text: str, labels: Labels = _NONE) -> Counter:
-        return _begun(Counter(PREFIX + name, text, tuple(labels), registry=self.registry), labels)
+    def _counter(self, name: str, labels: Labels = _NONE) -> Counter:
+        return _begun(Counter(PREFIX + name, HELP[name], tuple(labels), registry=self.registry), labels)
 
-    def _histogram(
-        self, name: str, text: str, buckets: tuple[float, ...], labels: Labels = _NONE
-    ) -> Histogram:
-        histogram = Histogram(PREFIX + name, text, tuple(labels), buckets=buckets, registry=self.registry)
-        return _begun(histogram, labels)
+    def _histogram(self, name: str, buckets: tuple[float, ...], labels: Labels = _NONE) -> Histogram:
+        names, registry = tuple(labels), self.registry
+        return _begun(Histogram(PREFIX + name, HELP[name], names, buckets=buckets, registry=registry), labels)
 
 
 def _begun(metric: MetricT, labels: Labels) -> MetricT:
@@ -207,12 +180,12 @@ def _begun(metric: MetricT, labels: Labels) -> MetricT:
 class _ByLabel(Collector):
     """One sample for each value of a label, 0 as well: a series that comes and goes has no rate."""
 
-    def __init__(self, name: str, label: str, text: str, values: Callable[[], Mapping[str, float]]) -> None:
-        self._name, self._text, self._label, self._values = name, text, label, values
+    def __init__(self, name: str, label: str, values: Callable[[], Mapping[str, float]]) -> None:
+        self._name, self._label, self._values = name, label, values
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Called by each scrape, in its thread."""
-        family = GaugeMetricFamily(PREFIX + self._name, self._text, labels=[self._label])
+        family = GaugeMetricFamily(PREFIX + self._name, HELP[self._name], labels=[self._label])
         for value, number in self._values().items():
             family.add_metric([value], number)
         yield family

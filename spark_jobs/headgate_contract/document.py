@@ -129,7 +129,6 @@ class SourceControl:
     """`None`: its lag does not count, or whoever writes the document judges it."""
     tells_lag: bool = False
     """The lag of its watermark is to be told by its unread records, though another judges it."""
-
     snapshot: str | None = None
     """Kafka: whose change stream it is (`SNAPSHOT_FORMATS`). While it reads the snapshot that this began with, it is
     in backlog. `None`: it is none."""

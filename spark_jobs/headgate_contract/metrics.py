@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from headgate_contract.newer import StrEnum, dataclass
 
 
-class Kind(StrEnum):
+class MetricType(StrEnum):
     """The Prometheus type of a metric."""
 
     COUNTER = "counter"
@@ -28,7 +28,7 @@ class Metric:
     """One metric: its full name as scraped (with `_total`), type, labels beside `application`, and help."""
 
     name: str
-    kind: Kind
+    kind: MetricType
     labels: tuple[str, ...]
     help: str
     is_signed: bool = False
@@ -37,7 +37,9 @@ class Metric:
     @property
     def samples(self) -> tuple[str, ...]:
         """The names of its samples that say something by themselves: of a histogram, sum and count."""
-        return (f"{self.name}_sum", f"{self.name}_count") if self.kind is Kind.HISTOGRAM else (self.name,)
+        return (
+            (f"{self.name}_sum", f"{self.name}_count") if self.kind is MetricType.HISTOGRAM else (self.name,)
+        )
 
     @property
     def detail(self) -> str:
@@ -52,7 +54,7 @@ def _labels(name: str, more: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _gauge(name: str, text: str, *more: str, is_signed: bool = False) -> Metric:
-    return Metric(f"headgate_{name}", Kind.GAUGE, _labels(name, more), text, is_signed)
+    return Metric(f"headgate_{name}", MetricType.GAUGE, _labels(name, more), text, is_signed)
 
 
 def _cause(name: str, text: str) -> Metric:
@@ -61,11 +63,11 @@ def _cause(name: str, text: str) -> Metric:
 
 
 def _counter(name: str, text: str, *more: str) -> Metric:
-    return Metric(f"headgate_{name}_total", Kind.COUNTER, _labels(name, more), text)
+    return Metric(f"headgate_{name}_total", MetricType.COUNTER, _labels(name, more), text)
 
 
 def _histogram(name: str, text: str) -> Metric:
-    return Metric(f"headgate_{name}", Kind.HISTOGRAM, _labels(name, ()), text)
+    return Metric(f"headgate_{name}", MetricType.HISTOGRAM, _labels(name, ()), text)
 
 
 # The driver ---------------------------------------------------------------------------------------

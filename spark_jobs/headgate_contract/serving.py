@@ -26,7 +26,7 @@ FRESH_SECONDS = 1.0
 _BUSY = b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n"
 
 
-class Page(NamedTuple):
+class Response(NamedTuple):
     """What is answered."""
 
     status: int
@@ -42,7 +42,7 @@ class BoundedServer(ThreadingHTTPServer):
     def __init__(
         self,
         address: tuple[str, int],
-        answer: Callable[[str, Message], Page],
+        answer: Callable[[str, Message], Response],
         *,
         most: int = MOST_CONNECTIONS,
         seconds: float = SECONDS,
@@ -119,29 +119,29 @@ class FreshPage:
         self._wait_seconds = wait_seconds
         self._clock = clock
         self._making = threading.Lock()
-        self._made: dict[str, tuple[float, Page]] = {}
+        self._made: dict[str, tuple[float, Response]] = {}
 
-    def __call__(self, path: str, headers: Message) -> Page:
+    def __call__(self, path: str, headers: Message) -> Response:
         """Return the page; 503 where another caller has been making it for long."""
         if path == "/favicon.ico":
-            return Page(HTTPStatus.NOT_FOUND, "text/plain", b"")
+            return Response(HTTPStatus.NOT_FOUND, "text/plain", b"")
         if not self._making.acquire(timeout=self._wait_seconds):
-            return Page(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", b"the page takes long to be made\n")
+            return Response(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", b"the page takes long to be made\n")
         try:
             return self._page(headers.get("Accept", ""))
         finally:
             self._making.release()
 
-    def _page(self, accept: str) -> Page:
+    def _page(self, accept: str) -> Response:
         now = self._clock()
         self._made = {key: made for key, made in self._made.items() if now - made[0] < self._fresh_seconds}
         if accept not in self._made:
             content_type, body = self._make(accept)
-            self._made[accept] = (self._clock(), Page(HTTPStatus.OK, content_type, body))
+            self._made[accept] = (self._clock(), Response(HTTPStatus.OK, content_type, body))
         return self._made[accept][1]
 
 
-def _handler(answer: Callable[[str, Message], Page]) -> type[BaseHTTPRequestHandler]:
+def _handler(answer: Callable[[str, Message], Response]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = 5
 

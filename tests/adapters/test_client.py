@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kubernetes.aio.client import ApiClient, Configuration
 
-from headgate.adapters.kubernetes.client import APPLICATIONS, LONGEST_PAUSE_SECONDS, PODS, Cluster
+from headgate.adapters.kubernetes.client import APPLICATIONS, LONGEST_PAUSE_SECONDS, PODS, ApiServer
 from headgate.adapters.kubernetes.events import EventRecorder, Outbox
 from headgate.adapters.kubernetes.manifests import Owner
 from headgate.errors import ApiUnavailable
@@ -19,7 +19,7 @@ from headgate.reconcile.ports import Event
 from support.http_server import Handler, serving
 
 KEY = Key("team", "flights")
-Ask = Callable[[Cluster], Awaitable[Any]]
+Ask = Callable[[ApiServer], Awaitable[Any]]
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Proxy:
 
     def asks(self, ask: Ask) -> Any:
         async def run() -> Any:
-            cluster = Cluster(ApiClient(Configuration(host=f"http://127.0.0.1:{self.port}")))
+            cluster = ApiServer(ApiClient(Configuration(host=f"http://127.0.0.1:{self.port}")))
             try:
                 return await ask(cluster)
             finally:
@@ -103,7 +103,7 @@ def test_events_go_on_where_something_else_answers_for_a_while(proxy: Proxy) -> 
     proxy.body = PAGES[0]
     about = Owner(key=KEY, uid="1")
 
-    async def send(cluster: Cluster) -> None:
+    async def send(cluster: ApiServer) -> None:
         outbox = Outbox(EventRecorder(cluster, "me"), pace_seconds=0)
         sending = asyncio.create_task(outbox.run())
         for reason in ("First", "Second"):

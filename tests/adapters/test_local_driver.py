@@ -19,7 +19,7 @@ from headgate.adapters.local import processes
 from headgate.adapters.local.driver import LocalDrivers, local_conf, require_script, script_path
 from headgate.adapters.local.state_dir import StateDir, StateDirInUseError
 from headgate.adapters.metrics.scrape import DriverScrape
-from headgate.decision.driver import Driver
+from headgate.decision.driver import SeenDriver
 from headgate.errors import InvalidInputError
 from headgate.reconcile.launch import Launch, launch_of
 from headgate.reconcile.ports import Outage, OutageReason
@@ -51,16 +51,16 @@ class Place:
     def start(self, attempt: int = 1) -> None:
         self.drivers.start(self.launch(), attempt, time.time())
 
-    def started(self, attempt: int = 1) -> Driver:
+    def started(self, attempt: int = 1) -> SeenDriver:
         self.start(attempt)
         return wait_until(lambda: (seen := self.seen()).is_ready and seen, "the driver is ready")
 
-    def seen(self) -> Driver:
+    def seen(self) -> SeenDriver:
         driver = self.drivers.observe(time.time())
         assert driver is not None
         return driver
 
-    def ended(self) -> Driver:
+    def ended(self) -> SeenDriver:
         return wait_until(lambda: (seen := self.seen()).exit and seen, "the driver has ended")
 
     @property

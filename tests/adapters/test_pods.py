@@ -9,7 +9,7 @@ import pytest
 from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.pods import attempt_of, driver_of, is_ended
 from headgate.adapters.kubernetes.times import unix_time
-from headgate.decision.driver import Driver, StepReason
+from headgate.decision.driver import SeenDriver, StepReason
 
 CREATED, STARTED, FINISHED, NOW = (f"2026-03-01T08:0{minute}:00Z" for minute in range(4))
 AT = unix_time(NOW)
@@ -242,7 +242,7 @@ def test_a_pod_is_read_as(row: Row) -> None:
         assert told.at == unix_time(FINISHED)
 
 
-def reason_of(driver: Driver) -> StepReason | None:
+def reason_of(driver: SeenDriver) -> StepReason | None:
     return None if driver.obstacle is None else driver.obstacle.reason
 
 

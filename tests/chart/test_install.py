@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from headgate.handlers.rights import LEASE, SERVED, Rule
+from headgate.handlers.rights import LEASE, SERVED, PolicyRule
 from support.chart import CHART, RELEASE, Manifest, helm, of_kind, render
 from support.cluster import Cluster, KubectlError
 from support.control_plane import ControlPlane
@@ -241,7 +241,7 @@ def test_the_operator_may_do_what_it_asks_for_where_it_serves_and_nothing_elsewh
     asked = [(verb, rule) for rule in SERVED for verb in rule.verbs]
     assert refused(release, *(review(release, verb, rule, served) for verb, rule in asked)) == []
     elsewhere = [review(release, verb, rule, other) for verb, rule in asked]
-    secrets = review(release, "get", Rule("", "secrets", ()), served)
+    secrets = review(release, "get", PolicyRule("", "secrets", ()), served)
     assert refused(release, *elsewhere, secrets) == [*elsewhere, secrets]
 
 
@@ -258,7 +258,7 @@ def test_the_operator_may_make_and_change_its_own_lease_alone(release: Release) 
     assert refused(release, *its_own, *others) == others
 
 
-def review(release: Release, verb: str, rule: Rule, namespace: str, name: str = "") -> Manifest:
+def review(release: Release, verb: str, rule: PolicyRule, namespace: str, name: str = "") -> Manifest:
     """Return the question to the API server whether the operator's account may do something."""
     resource, _, subresource = rule.resource.partition("/")
     attributes = {

@@ -20,7 +20,7 @@ from headgate_contract import (
     SourceControl,
 )
 from headgate_contract.codec import member_name
-from headgate_contract.metrics import ALL, Kind
+from headgate_contract.metrics import ALL, MetricType
 from headgate_contract.receiving import read
 from headgate_spark.planner.model import ReadLimit
 
@@ -147,7 +147,9 @@ def test_every_metric_stands_on_its_page_as_it_is_declared(metric):
 
 
 def test_no_page_names_a_metric_that_there_is_not():
-    parts = {m.name + part for m in ALL if m.kind is Kind.HISTOGRAM for part in ("_bucket", "_sum", "_count")}
+    parts = {
+        m.name + part for m in ALL if m.kind is MetricType.HISTOGRAM for part in ("_bucket", "_sum", "_count")
+    }
     known = parts | {metric.name for metric in ALL} | {row[0].strip("`") for row in rows(OPERATIONS)}
     known |= {"headgate_dev_application"}  # a label: what Prometheus makes of the pod's
     packages = {path.name for root in ("operator", "spark_jobs") for path in (ROOT / root).iterdir()}

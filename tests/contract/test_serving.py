@@ -12,7 +12,7 @@ from email.message import Message
 
 import pytest
 
-from headgate_contract.serving import BoundedServer, FreshPage, Page
+from headgate_contract.serving import BoundedServer, FreshPage, Response
 from support.waiting import wait_until
 
 MOST = 4
@@ -22,7 +22,7 @@ NEVER = 3600.0
 @pytest.fixture
 def server() -> Iterator[BoundedServer]:
     server = BoundedServer(
-        ("127.0.0.1", 0), lambda path, _: Page(200, "text/plain", path.encode()), most=MOST
+        ("127.0.0.1", 0), lambda path, _: Response(200, "text/plain", path.encode()), most=MOST
     )
     looks_often = {"poll_interval": 0.01}  # of each test the end waits for one look
     threading.Thread(target=server.serve_forever, kwargs=looks_often, daemon=True).start()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from headgate.controller.queue import Pace, WorkQueue
+from headgate.controller.queue import KeyRateLimiter, WorkQueue
 from headgate.controller.workers import Workers, share_of
 from headgate.key import Key
 
@@ -21,7 +21,7 @@ QUIET = Key("quiet", "orders")
 
 def queue_of(*keys: Key, share: int | None = None) -> WorkQueue[Key]:
     queue: WorkQueue[Key] = WorkQueue(
-        pace=Pace(burst=1_000_000), group=lambda key: key.namespace, share=share
+        pace=KeyRateLimiter(burst=1_000_000), group=lambda key: key.namespace, share=share
     )
     for key in keys:
         queue.add(key, 0.0)
@@ -76,7 +76,9 @@ def test_a_turn_costs_as_much_among_ten_thousand_as_among_a_hundred() -> None:
             return float.__lt__(self, other)
 
     def comparisons(keys: list[Key]) -> float:
-        queue: WorkQueue[Key] = WorkQueue(pace=Pace(burst=1_000_000), group=lambda key: key.namespace)
+        queue: WorkQueue[Key] = WorkQueue(
+            pace=KeyRateLimiter(burst=1_000_000), group=lambda key: key.namespace
+        )
         for number, key in enumerate(keys):
             queue.add(key, Counted(number))
         Counted.compared = 0
@@ -101,7 +103,7 @@ def test_ten_thousand_that_never_rest_do_not_keep_another_one_from_a_worker() ->
 
     async def run() -> list[int]:
         workers = Workers(turn, count=8)
-        workers.queue.pace = Pace(burst=1_000_000)
+        workers.queue.pace = KeyRateLimiter(burst=1_000_000)
         for key in NOISY:
             workers.add(key)
         work = asyncio.create_task(workers.run())

@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.controller.queue import BURST, PACE_SECONDS, Pace, WorkQueue
+from headgate.controller.queue import BURST, PACE_SECONDS, KeyRateLimiter, WorkQueue
 
 
 @given(st.lists(st.floats(0, 3), min_size=1, max_size=200), st.integers(1, 6), st.floats(0.1, 4))
 def test_in_no_span_of_time_are_there_more_reconciles_than_the_burst_and_what_is_earned(
     gaps: list[float], burst: int, seconds: float
 ) -> None:
-    pace: Pace[str] = Pace(burst, seconds)
+    pace: KeyRateLimiter[str] = KeyRateLimiter(burst, seconds)
     now, reconciles = 0.0, []
     for gap in gaps:
         now = max(now + gap, pace.not_before("a"))
@@ -25,7 +25,7 @@ def test_in_no_span_of_time_are_there_more_reconciles_than_the_burst_and_what_is
 
 @given(st.integers(0, 1000), st.integers(1, 6))
 def test_whoever_was_quiet_may_have_a_burst_and_nothing_is_kept_of_him(now: int, burst: int) -> None:
-    pace: Pace[str] = Pace(burst, 1.0)
+    pace: KeyRateLimiter[str] = KeyRateLimiter(burst, 1.0)
     for _ in range(burst):
         assert pace.not_before("a") <= now
         pace.spend("a", now)

@@ -11,7 +11,7 @@ from headgate.adapters.kubernetes.names import FINALIZER
 from headgate.adapters.kubernetes.times import unix_time
 from headgate.api.application import SparkApplication
 from headgate.controller import record
-from headgate.controller.record import Record, RefusedSpec, is_overdue, minimal_application
+from headgate.controller.record import ApplicationRecord, RefusedSpec, is_overdue, minimal_application
 from headgate.decision.lifecycle import RELEASE_SECONDS
 from headgate.key import Key
 from support.operating import OPTIONS, Operation, manifest
@@ -40,7 +40,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[Manifest]:
 
 
 def test_five_hundred_annotations_are_read_and_the_spec_is_judged_once(judged: list[Manifest]) -> None:
-    kept = Record("u")
+    kept = ApplicationRecord("u")
     for number in range(500):
         annotations = {"headgate.dev/checkpoint": f"{number}"}
         declared = kept.declared(stored(annotations=annotations), OPTIONS.drivers)
@@ -55,7 +55,7 @@ def test_five_hundred_annotations_are_read_and_the_spec_is_judged_once(judged: l
 def test_another_generation_is_judged_anew_and_what_was_refused_stays_so_until_then(
     judged: list[Manifest],
 ) -> None:
-    kept = Record("u")
+    kept = ApplicationRecord("u")
     bad = {"main": {"file": "s3a://nowhere"}}
     assert isinstance(kept.declared(stored(**bad), OPTIONS.drivers), RefusedSpec)
     assert isinstance(kept.declared(stored(annotations={"a": "b"}, **bad), OPTIONS.drivers), RefusedSpec)
@@ -72,7 +72,7 @@ def test_another_generation_is_judged_anew_and_what_was_refused_stays_so_until_t
     ids=["refused anywhere", "impossible here"],
 )
 def test_what_is_wrong_with_a_spec_is_told_without_what_is_secret_in_it(bad: dict[str, Any]) -> None:
-    declared = Record("u").declared(stored(**bad), OPTIONS.drivers)
+    declared = ApplicationRecord("u").declared(stored(**bad), OPTIONS.drivers)
 
     assert isinstance(declared, RefusedSpec)
     assert "(hidden)" in declared.message

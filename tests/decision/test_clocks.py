@@ -9,11 +9,11 @@ import pytest
 from headgate.decision.backoff import RestartPolicy
 from headgate.decision.driver import (
     Desired,
-    Driver,
     Exit,
     History,
     Obstacle,
     Release,
+    SeenDriver,
     State,
     StepReason,
     Stop,
@@ -30,7 +30,7 @@ SKEWS = [-3600.0, 0.0, 3600.0]
 
 @pytest.mark.parametrize("skew", SKEWS)
 def test_the_pause_before_a_restart_is_as_long_as_ever(skew: float) -> None:
-    ended = Driver(attempt=1, started_at=NOW - 60 + skew, exit=Exit(at=NOW + skew, code=1))
+    ended = SeenDriver(attempt=1, started_at=NOW - 60 + skew, exit=Exit(at=NOW + skew, code=1))
     step = next_step(ended, WANTED, KNOWN, now=NOW, jitter=0.0)
     assert (step.state, step.until) == (State.BACKING_OFF, NOW + 10)
 
@@ -38,7 +38,7 @@ def test_the_pause_before_a_restart_is_as_long_as_ever(skew: float) -> None:
 @pytest.mark.parametrize("skew", [0.0, 3600.0])
 def test_somebody_is_called_a_minute_after_an_obstacle_was_seen(skew: float) -> None:
     obstacle = Obstacle(reason=StepReason.IMAGE_PULL_FAILED, message="no image", since=NOW + skew)
-    driver = Driver(attempt=1, started_at=NOW + skew, obstacle=obstacle)
+    driver = SeenDriver(attempt=1, started_at=NOW + skew, obstacle=obstacle)
     history = KNOWN
     called = []
     for seconds in (0.0, PATIENCE_SECONDS - 1, PATIENCE_SECONDS):
@@ -52,7 +52,7 @@ def test_somebody_is_called_a_minute_after_an_obstacle_was_seen(skew: float) -> 
 
 @pytest.mark.parametrize("skew", SKEWS)
 def test_a_deleted_application_waits_for_its_driver_as_long_as_ever(skew: float) -> None:
-    driver = Driver(attempt=1, started_at=NOW - 60)
+    driver = SeenDriver(attempt=1, started_at=NOW - 60)
     deleted = replace(WANTED, deletion_asked_at=NOW - 1 + min(skew, 0.0))
     stopping = replace(KNOWN, stop_asked_at=NOW)
     step = next_step(driver, deleted, stopping, now=NOW + 100, jitter=0.0)
@@ -62,7 +62,7 @@ def test_a_deleted_application_waits_for_its_driver_as_long_as_ever(skew: float)
 
 
 def test_a_deletion_that_is_dated_in_the_future_ends_all_the_same() -> None:
-    driver = Driver(attempt=1, started_at=NOW - 60)
+    driver = SeenDriver(attempt=1, started_at=NOW - 60)
     deleted = replace(WANTED, deletion_asked_at=NOW + 3600)
     stopping = next_step(driver, deleted, KNOWN, now=NOW, jitter=0.0)
     assert stopping.action == Stop(attempt=1)

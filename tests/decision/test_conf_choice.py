@@ -15,9 +15,9 @@ from headgate.decision.backlog_conf import (
     LEAST_GAIN,
     BacklogConf,
     Choice,
+    ConfInputs,
     ConfReason,
     LivingDriver,
-    Moment,
     Trial,
 )
 from headgate.decision.conf_choice import COOL_DOWN_SECONDS, MINIMUM_UPTIME_SECONDS, choose
@@ -36,8 +36,8 @@ def driver(*, revision: str | None = PLAIN, age: float = 10 * COOL_DOWN, **membe
     return LivingDriver(attempt=7, started_at=NOW - age, revision=revision, **members)
 
 
-def moment(*, backlog: bool | None = True, **members: Any) -> Moment:
-    return Moment(
+def moment(*, backlog: bool | None = True, **members: Any) -> ConfInputs:
+    return ConfInputs(
         **{
             "now": NOW,
             "backlog": backlog,
@@ -57,7 +57,7 @@ def conf(*, backlog: bool | None = True, since: float = LONG_AGO, **members: Any
 IN_FORCE = conf(in_force=True, restarted_at=LONG_AGO, restarted_attempt=6)
 RUNS_WITH = driver(revision=WITH)
 
-ROWS: dict[str, tuple[BacklogConf, Moment, bool, ConfReason, float | None]] = {
+ROWS: dict[str, tuple[BacklogConf, ConfInputs, bool, ConfReason, float | None]] = {
     # name: before, moment -> in force, reason, until
     "nothing was ever heard": (BacklogConf(), moment(backlog=None), False, ConfReason.NO_BACKLOG, None),
     "no backlog": (BacklogConf(), moment(backlog=False), False, ConfReason.NO_BACKLOG, None),
@@ -147,7 +147,7 @@ ROWS: dict[str, tuple[BacklogConf, Moment, bool, ConfReason, float | None]] = {
 
 @pytest.mark.parametrize(("before", "seen", "in_force", "reason", "until"), ROWS.values(), ids=ROWS.keys())
 def test_the_driver_runs_with(
-    before: BacklogConf, seen: Moment, in_force: bool, reason: ConfReason, until: float | None
+    before: BacklogConf, seen: ConfInputs, in_force: bool, reason: ConfReason, until: float | None
 ) -> None:
     choice = choose(before, seen)
     assert (choice.conf.in_force, choice.reason, choice.until) == (in_force, reason, until)
@@ -202,7 +202,7 @@ def test_a_restart_is_judged_by_throughput_before_and_after(
     ],
     ids=["a young driver", "nothing heard", "no backlog", "another driver", "no driver"],
 )
-def test_a_restart_is_not_judged_by_another_moment(too_early: Moment) -> None:
+def test_a_restart_is_not_judged_by_another_moment(too_early: ConfInputs) -> None:
     trial = choose(replace(IN_FORCE, trial=OPEN_TRIAL), too_early).conf.trial
     assert trial is None or trial.helped is None
 
@@ -238,7 +238,7 @@ class World:
     started_at: float = NOW
     revision: str = PLAIN
     is_ending: bool = False
-    restarts: list[tuple[Moment, Choice]] = field(default_factory=list)
+    restarts: list[tuple[ConfInputs, Choice]] = field(default_factory=list)
 
     def lives_on(self, seconds: float, heard: bool | None, rate: float | None, spans: bool) -> None:
         self.now += seconds

@@ -6,9 +6,10 @@ import pytest
 
 from headgate.decision.memory import Memory
 from headgate.decision.observation import Observation, SourceObservation
-from headgate.decision.policy import QueryPolicy, Reentry, SourcePolicy
+from headgate.decision.policy import QueryPolicy, SourcePolicy
 from headgate.decision.verdict import Verdict, decide
 from headgate.decision.voters import Reason
+from headgate_contract import ReentryControl
 from headgate_contract.lag_votes import LagVoter
 
 LAG, PENDING = LagVoter.WATERMARK_LAG, LagVoter.PENDING_RECORDS
@@ -19,7 +20,7 @@ POLICY = QueryPolicy(
             name="flights", watermark_lag_seconds=300.0, pending_records=1000, query_configured=True
         ),
     ),
-    reentry=Reentry(dwell_seconds=60.0),
+    reentry=ReentryControl(dwell_seconds=60.0),
 )
 
 

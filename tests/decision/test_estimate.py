@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import pytest
 
 from headgate.decision.estimate import NEVER, Eta, Progress, arrival_rate, records_per_second
 from headgate.decision.memory import Memory
 from headgate.decision.observation import Observation, SourceObservation
-from headgate.decision.policy import UNLIMITED, OnOutage, QueryPolicy, RateLimit, SourcePolicy
+from headgate.decision.policy import OnOutage, QueryPolicy, SourcePolicy
 from headgate.decision.verdict import decide
+from headgate_contract import RateControl
 
 Seen = SourceObservation
 
 
+UNLIMITED: Final = "Unlimited"
+Limit = RateControl | Literal["Unlimited"] | None
+
+
 def source(
-    name: str = "a", limit: RateLimit = UNLIMITED, during: RateLimit | None = None, **more: bool
+    name: str = "a", limit: RateControl | None = None, during: Limit = None, **more: bool
 ) -> SourcePolicy:
-    return SourcePolicy(name=name, rate_limit=limit, rate_limit_during_backlog=during, **more)
+    """Return a source; `during` is what holds in backlog, `None`: `limit` does."""
+    in_backlog = None if during == UNLIMITED else during or limit
+    return SourcePolicy(name=name, rate_limit=limit, rate_limit_during_backlog=in_backlog, **more)
 
 
-def per_second(records: float) -> RateLimit:
-    return RateLimit(records_per_second=records)
+def per_second(records: float) -> RateControl:
+    return RateControl(records_per_second=records)
 
 
-def per_checkpoint(records: float) -> RateLimit:
-    return RateLimit(records_per_checkpoint=records)
+def per_checkpoint(records: int) -> RateControl:
+    return RateControl(records_per_checkpoint=records)
 
 
 class Row(NamedTuple):
@@ -72,7 +79,7 @@ ROWS = (
     Row(
         "both limits: the smaller holds",
         30.0,
-        (source(limit=RateLimit(records_per_second=40, records_per_checkpoint=300)),),
+        (source(limit=RateControl(records_per_second=40, records_per_checkpoint=300)),),
     ),
     Row("limits of two sources add up", 30.0, LIMITED_TWO, pending(300, 300)),
     Row("a source with nothing pending lends no limit", 30.0, LIMITED_TWO, pending(300, 0)),
@@ -141,7 +148,7 @@ def test_time_to_catch_up(row: Row) -> None:
 def test_the_limit_follows_the_settings_in_force_and_not_the_verdict() -> None:
     """In an outage with `onOutage: Normal` the verdict is held, but the normal limit governs."""
     lagging = SourcePolicy(
-        name="a", query_configured=True, rate_limit=per_second(30), rate_limit_during_backlog=UNLIMITED
+        name="a", query_configured=True, rate_limit=per_second(30), rate_limit_during_backlog=None
     )
     policy = QueryPolicy(name="q", sources=(lagging,), interval_seconds=1.0, on_outage=OnOutage.NORMAL)
 
@@ -157,7 +164,7 @@ def test_the_limit_follows_the_settings_in_force_and_not_the_verdict() -> None:
 
 
 def test_no_limit_is_an_infinite_rate() -> None:
-    assert records_per_second(UNLIMITED, None) == math.inf
+    assert records_per_second(None, None) == math.inf
 
 
 def progress(t: float, processed: float | None, waiting: float | None) -> Progress:

@@ -15,8 +15,9 @@ from msgspec.structs import replace as with_fields
 from headgate.decision.inputs import Steps, inputs_of, steps_of, zone
 from headgate.decision.memory import Memory
 from headgate.decision.observation import Observation, SourceObservation
-from headgate.decision.policy import OnOutage, QueryPolicy, Reentry, ReentryPolicy, SourcePolicy
+from headgate.decision.policy import OnOutage, QueryPolicy, SourcePolicy
 from headgate.decision.verdict import Verdict, decide
+from headgate_contract import ReentryControl
 from headgate_contract.lag_votes import LagVoter
 
 NUMBERS = [-1.0, 0.0, 0.5, 10.0, 10.5, 15.0, 15.5, 20.0, 20.5, 30.0, math.nan]
@@ -45,10 +46,10 @@ policies = st.builds(
         query_configured=st.booleans(),
     ).map(lambda source: (source,)),
     reentry=st.builds(
-        Reentry,
-        policy=st.sampled_from(list(ReentryPolicy)),
+        ReentryControl,
+        allowed=st.booleans(),
         above_seconds=st.sampled_from([None, 5.0, 15.0]),
-        pending_records_above=st.sampled_from([None, 5.0, 15.0]),
+        pending_records_above=st.sampled_from([None, 5, 15]),
         dwell_seconds=st.sampled_from([0.0, 5.0]),
     ),
     on_outage=st.sampled_from(list(OnOutage)),
@@ -97,7 +98,7 @@ def test_what_is_equal_in_its_inputs_is_judged_alike_and_leaves_the_same_memory(
 
 
 SOURCE = SourcePolicy(name="a", watermark_lag_seconds=300.0, pending_records=1000.0, query_configured=True)
-POLICY = QueryPolicy(name="q", sources=(SOURCE,), reentry=Reentry(pending_records_above=5000.0))
+POLICY = QueryPolicy(name="q", sources=(SOURCE,), reentry=ReentryControl(pending_records_above=5000))
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,10 @@ from msgspec.structs import replace as with_fields
 
 from headgate.decision.memory import Memory
 from headgate.decision.observation import Observation, SourceObservation
-from headgate.decision.policy import OnOutage, QueryPolicy, Reentry, ReentryPolicy, SourcePolicy
+from headgate.decision.policy import OnOutage, QueryPolicy, SourcePolicy
 from headgate.decision.verdict import Verdict, decide
 from headgate.decision.voters import Reason
+from headgate_contract import ReentryControl
 from headgate_contract.codec import decode, encode
 from headgate_contract.lag_votes import CLOCK_TOLERANCE_SECONDS
 
@@ -43,8 +44,8 @@ sources = st.builds(
     paused=st.booleans(),
 )
 reentries = st.builds(
-    Reentry,
-    policy=st.sampled_from(list(ReentryPolicy)),
+    ReentryControl,
+    allowed=st.booleans(),
     above_seconds=st.sampled_from([None, 10.0, 15.0]),
     dwell_seconds=st.sampled_from([0.0, 5.0, 60.0]),
 )
@@ -152,7 +153,7 @@ def test_the_order_of_sources_decides_at_most_the_reason(
 
 @given(policies(), histories(attempts=1))
 def test_policy_never_is_monotone_within_an_attempt(policy: QueryPolicy, history: list[Observation]) -> None:
-    policy = replace(policy, reentry=Reentry(policy=ReentryPolicy.NEVER))
+    policy = replace(policy, reentry=ReentryControl(allowed=False))
     said_no: set[tuple[str, Reason]] = set()
     for verdict in replay(policy, history)[0]:
         for name, votes in verdict.voters.items():
@@ -166,7 +167,7 @@ def test_policy_never_is_monotone_within_an_attempt(policy: QueryPolicy, history
 def test_reentry_takes_at_least_its_dwell_of_forward_time(history: list[Observation], dwell: float) -> None:
     """Only time that passed forwards since the last no can have counted, whatever the clock did in between."""
     source = SourcePolicy(name="a", watermark_lag_seconds=10.0)
-    policy = QueryPolicy(name="q", sources=(source,), reentry=Reentry(dwell_seconds=dwell))
+    policy = QueryPolicy(name="q", sources=(source,), reentry=ReentryControl(dwell_seconds=dwell))
     verdicts, _ = replay(policy, history)
     passed, answer = 0.0, None
     for before, seen, verdict in zip([history[0], *history], history, verdicts, strict=False):

@@ -12,7 +12,6 @@ from headgate.decision.backoff import RestartPolicy, RestartWhen
 from headgate.decision.driver import (
     Action,
     Desired,
-    Driver,
     Exit,
     Finish,
     History,
@@ -20,6 +19,7 @@ from headgate.decision.driver import (
     Obstacle,
     Release,
     Remove,
+    SeenDriver,
     Start,
     State,
     Step,
@@ -55,12 +55,12 @@ def wanted(
 SUSPENDED = wanted(suspended=True)
 
 
-def alive(attempt: int = 1, *, ready: bool = True, revision: str | None = R1, **more: Any) -> Driver:
-    return Driver(attempt=attempt, started_at=900.0, is_ready=ready, revision=revision, **more)
+def alive(attempt: int = 1, *, ready: bool = True, revision: str | None = R1, **more: Any) -> SeenDriver:
+    return SeenDriver(attempt=attempt, started_at=900.0, is_ready=ready, revision=revision, **more)
 
 
-def dead(code: int | None, attempt: int = 1, *, at: float = NOW) -> Driver:
-    return Driver(attempt=attempt, started_at=900.0, revision=R1, exit=Exit(at=at, code=code))
+def dead(code: int | None, attempt: int = 1, *, at: float = NOW) -> SeenDriver:
+    return SeenDriver(attempt=attempt, started_at=900.0, revision=R1, exit=Exit(at=at, code=code))
 
 
 def known(attempt: int = 1, **more: Any) -> History:
@@ -115,9 +115,9 @@ LOCKED_OUT = known(disruptions=2, locked_out_since=990.0)
 WAITED = known(ended=True, exit_code=75, retry_at=1000.0, locked_out_since=990.0)
 
 
-def disrupted(code: int | None) -> Driver:
+def disrupted(code: int | None) -> SeenDriver:
     end = Exit(at=NOW, code=code, note="its node went", is_disruption=True)
-    return Driver(attempt=1, started_at=900.0, revision=R1, exit=end)
+    return SeenDriver(attempt=1, started_at=900.0, revision=R1, exit=end)
 
 
 def deleted(at: float) -> Desired:
@@ -144,7 +144,7 @@ CHANGED = wanted(revision=R2)
 
 class Row(NamedTuple):
     name: str
-    driver: Driver | None
+    driver: SeenDriver | None
     history: History
     desired: Desired
     expected: Expected
@@ -334,7 +334,7 @@ def test_a_planned_stop_ends_a_row_of_failures() -> None:
 @pytest.mark.parametrize(
     "ended", [dead(1), dead(ExitCode.CHECKPOINT_IN_USE), dead(0)], ids=["failed", "75", "0"]
 )
-def test_suspending_and_resuming_starts_anew_whatever_was(ended: Driver) -> None:
+def test_suspending_and_resuming_starts_anew_whatever_was(ended: SeenDriver) -> None:
     history = next_step(ended, wanted(), known(failures=5), now=NOW, jitter=0.0).history
     history = next_step(ended, SUSPENDED, history, now=NOW + 1, jitter=0.0).history
     step = next_step(ended, wanted(), history, now=NOW + 2, jitter=0.0)
@@ -342,7 +342,9 @@ def test_suspending_and_resuming_starts_anew_whatever_was(ended: Driver) -> None
     assert step.history.failures == 0
 
 
-OOM_KILLED = Driver(attempt=1, started_at=900.0, revision=R1, exit=Exit(at=NOW, code=137, oom_killed=True))
+OOM_KILLED = SeenDriver(
+    attempt=1, started_at=900.0, revision=R1, exit=Exit(at=NOW, code=137, oom_killed=True)
+)
 
 
 def test_a_driver_is_told_that_the_one_before_it_was_killed_for_want_of_memory_until_it_is_there() -> None:
@@ -432,7 +434,9 @@ MESSAGES = (
 @pytest.mark.parametrize(
     ("driver", "desired", "expected"), MESSAGES, ids=["checkpoint", "retries", "setup", "never"]
 )
-def test_a_failure_says_what_happened_and_what_to_do(driver: Driver, desired: Desired, expected: str) -> None:
+def test_a_failure_says_what_happened_and_what_to_do(
+    driver: SeenDriver, desired: Desired, expected: str
+) -> None:
     step: Step = next_step(driver, desired, known(), now=NOW, jitter=0.0)
     assert step.message.startswith(expected)
 
@@ -507,7 +511,7 @@ def test_the_end_of_a_driver_that_was_out_of_sight_while_suspended_still_counts(
 
 def test_an_end_says_what_else_is_known_of_it() -> None:
     end = Exit(at=NOW, code=1, note="ValueError: no topic")
-    driver = Driver(attempt=1, started_at=900.0, revision=R1, exit=end)
+    driver = SeenDriver(attempt=1, started_at=900.0, revision=R1, exit=end)
     step = next_step(driver, wanted(), known(), now=NOW, jitter=0.0)
     assert step.message.startswith("attempt 1 ended with exit code 1 (ValueError: no topic); ")
     assert next_step(disrupted(0), wanted(), known(), now=NOW, jitter=0.0).message.startswith(
@@ -543,7 +547,7 @@ HERE = Words(stopping="1", stopped="2", try_again="3", comes_back="; 4", memory_
     ],
 )
 def test_messages_have_the_words_of_where_the_driver_runs(
-    driver: Driver | None, desired: Desired, history: History, says: str
+    driver: SeenDriver | None, desired: Desired, history: History, says: str
 ) -> None:
     step = next_step(driver, replace(desired, words=HERE), history, now=NOW, jitter=0.5)
     assert says in step.message

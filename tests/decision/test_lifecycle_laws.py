@@ -11,11 +11,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from headgate.decision.backoff import RestartPolicy, RestartWhen
 from headgate.decision.driver import (
     Desired,
-    Driver,
     Exit,
     Finish,
     History,
     Kill,
+    SeenDriver,
     Start,
     State,
     Step,
@@ -36,7 +36,7 @@ class World(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 1000.0
-        self.drivers: list[Driver] = []
+        self.drivers: list[SeenDriver] = []
         self.history = History()
         self.revision = 1
         self.suspended = False
@@ -70,11 +70,11 @@ class World(RuleBasedStateMachine):
         )
 
     @property
-    def newest(self) -> Driver | None:
+    def newest(self) -> SeenDriver | None:
         return self.drivers[-1] if self.drivers else None
 
     @property
-    def living(self) -> list[Driver]:
+    def living(self) -> list[SeenDriver]:
         return [driver for driver in self.drivers if driver.exit is None]
 
     @rule(jitter=st.floats(0.0, 1.0), dies=st.booleans(), blind=st.booleans())
@@ -92,7 +92,7 @@ class World(RuleBasedStateMachine):
             case Start(attempt=attempt, revision=revision):
                 assert not self.suspended
                 if all(driver.attempt != attempt for driver in self.drivers):
-                    self.drivers.append(Driver(attempt=attempt, started_at=self.now, revision=revision))
+                    self.drivers.append(SeenDriver(attempt=attempt, started_at=self.now, revision=revision))
                     self.starts_since_change += 1
             case Kill(attempt=attempt):
                 assert self.newest is not None
@@ -108,7 +108,7 @@ class World(RuleBasedStateMachine):
 
     def _end(self, code: int | None) -> None:
         driver = self.drivers.pop()
-        ended = Driver(
+        ended = SeenDriver(
             attempt=driver.attempt,
             started_at=driver.started_at,
             revision=driver.revision,
@@ -135,7 +135,7 @@ class World(RuleBasedStateMachine):
     def driver_reports(self) -> None:
         driver = self.drivers.pop()
         self.drivers.append(
-            Driver(
+            SeenDriver(
                 attempt=driver.attempt, started_at=driver.started_at, revision=driver.revision, is_ready=True
             )
         )

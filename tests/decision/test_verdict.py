@@ -8,9 +8,10 @@ import pytest
 
 from headgate.decision.memory import Memory
 from headgate.decision.observation import Observation, SourceObservation
-from headgate.decision.policy import OnOutage, QueryPolicy, Reentry, ReentryPolicy, SourcePolicy
+from headgate.decision.policy import OnOutage, QueryPolicy, SourcePolicy
 from headgate.decision.verdict import Verdict, decide
 from headgate.decision.voters import Reason
+from headgate_contract import ReentryControl
 
 Seen = SourceObservation
 UNKNOWN = Seen()
@@ -18,14 +19,14 @@ I, B = 5.0, 120.0  # noqa: E741 - the names of the two intervals in the specific
 
 
 def policy(
-    *sources: SourcePolicy, reentry: Reentry | None = None, on_outage: OnOutage = OnOutage.HOLD
+    *sources: SourcePolicy, reentry: ReentryControl | None = None, on_outage: OnOutage = OnOutage.HOLD
 ) -> QueryPolicy:
     return QueryPolicy(
         name="delays",
         sources=sources or (SourcePolicy(name="flights", watermark_lag_seconds=300.0),),
         interval_seconds=I,
         interval_during_backlog_seconds=B,
-        reentry=reentry or Reentry(),
+        reentry=reentry or ReentryControl(),
         on_outage=on_outage,
     )
 
@@ -58,11 +59,10 @@ class Row(NamedTuple):
     moments: tuple[tuple[float, Seen], ...]
     backlog: bool
     reason: Reason | None = None
-    reentry: Reentry = Reentry()
+    reentry: ReentryControl = ReentryControl()
 
 
 LIVE = (0.0, lag(0.0))
-NEVER = ReentryPolicy.NEVER
 
 
 def every_ten_seconds(start: float, end: float, seen: Seen) -> tuple[tuple[float, Seen], ...]:
@@ -168,42 +168,42 @@ ROWS = (
         "a gap of unknowns restarts it too", (LIVE, (10, HOUR), (40, UNKNOWN), (71, HOUR), (130, HOUR)), False
     ),
     Row("time running backwards restarts it", (LIVE, (10, HOUR), (60, HOUR), (20, HOUR), (70, HOUR)), False),
-    Row("dwell 0s", (LIVE, (10, HOUR)), True, LATE, Reentry(dwell_seconds=0.0)),
+    Row("dwell 0s", (LIVE, (10, HOUR)), True, LATE, ReentryControl(dwell_seconds=0.0)),
     Row(
         "re-entry threshold of its own, at it",
         (LIVE, (10, lag(400.0)), (70, lag(400.0))),
         False,
         None,
-        Reentry(above_seconds=400),
+        ReentryControl(above_seconds=400),
     ),
     Row(
         "a re-entry threshold below the threshold counts as the threshold",
         (LIVE, (10, lag(300.0)), (70, lag(300.0))),
         False,
         None,
-        Reentry(above_seconds=100),
+        ReentryControl(above_seconds=100),
     ),
     Row(
         "re-entry threshold of its own, above it",
         (LIVE, (10, lag(401.0)), (70, lag(401.0))),
         True,
         LATE,
-        Reentry(above_seconds=400),
+        ReentryControl(above_seconds=400),
     ),
     Row(
         "policy Never, 1h for an hour",
         (LIVE, *every_ten_seconds(10, 3610, HOUR)),
         False,
         None,
-        Reentry(policy=NEVER),
+        ReentryControl(allowed=False),
     ),
-    Row("policy Never, first answer", ((0, HOUR), (10, lag(301))), True, LATE, Reentry(policy=NEVER)),
+    Row("policy Never, first answer", ((0, HOUR), (10, lag(301))), True, LATE, ReentryControl(allowed=False)),
     Row(
         "policy Never, phase comes back",
         (LIVE, (10, Seen(phase=True))),
         True,
         Reason.PHASE,
-        Reentry(policy=NEVER),
+        ReentryControl(allowed=False),
     ),
     Row(
         "after re-entry it leaves by the threshold",
@@ -243,14 +243,14 @@ PENDING_ROWS = (
         ((0, pending(0)), (10, pending(1501)), (70, pending(1501))),
         True,
         Reason.PENDING_RECORDS,
-        Reentry(pending_records_above=1500),
+        ReentryControl(pending_records_above=1500),
     ),
     Row(
         "the lag's re-entry threshold is not that of pending",
         ((0, pending(0)), (10, pending(1501)), (70, pending(1501))),
         False,
         None,
-        Reentry(above_seconds=1.0),
+        ReentryControl(above_seconds=1.0),
     ),
 )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from headgate.handlers.health import Health, Limits, ProbeServer
+from headgate.handlers.health import Health, ProbeServer, Timeouts
 from headgate_contract.listening import every_address
 
 
@@ -23,7 +23,9 @@ class Watched:
     health: Health = field(init=False)
 
     def __post_init__(self) -> None:
-        self.health = Health(Limits(tick=5), lambda: self.now, lambda: self.longest_run, lambda: self.behind)
+        self.health = Health(
+            Timeouts(tick=5), lambda: self.now, lambda: self.longest_run, lambda: self.behind
+        )
         self.health.obstacle = ""
         self.health.leads = self.health.synced = True
         self.health.ticked()
@@ -69,7 +71,7 @@ def test_a_look_at_metrics_that_never_ends_is_stuck(watched: Watched) -> None:
 
 def test_a_replica_that_waits_has_no_ticks_and_is_alive() -> None:
     watched = Watched()
-    waiting = Health(Limits(), lambda: watched.now)
+    waiting = Health(Timeouts(), lambda: watched.now)
     watched.now += 3600
     waiting.beat()
 

@@ -61,7 +61,7 @@ WRITES = st.tuples(st.sampled_from(("plain", "committed", "aborted")), st.lists(
 OPTIONS = st.fixed_dictionaries(
     {
         "kafka.isolation.level": st.sampled_from(("read_committed", "read_uncommitted")),
-        "kafka.max.poll.records": st.sampled_from(("500", "7", "1")),
+        "kafka.max.poll.records": st.sampled_from(("40", "7", "1")),
         "kafka.max.partition.fetch.bytes": st.sampled_from(("1048576", "100")),
     },
     optional={"minPartitions": st.just("10"), "includeHeaders": st.just("true")},

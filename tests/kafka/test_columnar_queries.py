@@ -56,10 +56,6 @@ SHAPES: Mapping[str, Shape] = {
         *(sf.sort_array(sf.collect_list(name)) for name in ("value", "topic", "timestamp")),
         *(sf.max(name) for name in ("value", "topic", "offset")),
     ),
-    "a window of time": lambda stream: (
-        late(stream).groupBy(sf.window("timestamp", "5 seconds"), "key").count()
-    ),
-    "each key once": lambda stream: late(stream).dropDuplicates(["key"]).select("key"),
     "Python, row by row": lambda stream: stream.select(
         sf.udf(lambda key, value: None if value is None else f"{key!r}{len(value)}", "string")("key", "value")
     ),
@@ -69,9 +65,7 @@ SHAPES: Mapping[str, Shape] = {
     "itself, beside": lambda stream: (
         late(stream).alias("a").join(late(stream).alias("b"), sf.expr(SAME_RECORD))
     ).select("a.key", "b.value", "a.timestamp"),
-    "one task": lambda stream: stream.coalesce(1).select(
-        "*", sf.monotonically_increasing_id(), sf.spark_partition_id(), sf.input_file_name()
-    ),
+    "one task": lambda stream: stream.coalesce(1).select("*", sf.spark_partition_id(), sf.input_file_name()),
     "the first": lambda stream: stream.where("partition = 1").limit(POLLED + 3).select("offset", "value"),
 }
 
@@ -88,7 +82,7 @@ def in_a_batch(batch: DataFrame) -> list[object]:
     kept.unpersist()
     beside = batch.alias("a").join(batch.alias("b"), ["partition", "offset"]).select("a.value", "b.key")
     first = batch.where("partition = 0").head()
-    return [*again, rows_of(beside), rows_of(batch.localCheckpoint()), first, batch.toPandas().shape]
+    return [*again, rows_of(beside), first]
 
 
 def rows_of(frame: DataFrame) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 from headgate_spark.kafka import beside
 from headgate_spark.kafka.lookups import Record, UnansweredError
 from headgate_spark.kafka.snapshots import TRIES, KafkaSnapshots, SourceSnapshots
-from headgate_spark.planner.snapshots import Place
+from headgate_spark.planner.snapshots import SearchRange
 from support.debezium import CONNECTORS, avro, of_avro, plain
 from support.waiting import wait_until
 
@@ -61,7 +61,7 @@ def searching(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., SourceS
 
 
 def ends(source: SourceSnapshots, broker: Broker) -> dict[str, int]:
-    source.search({split: Place(0, sum(parts)) for split, parts in broker.rows.items()})
+    source.search({split: SearchRange(0, sum(parts)) for split, parts in broker.rows.items()})
     wait_until(lambda: len(source.known or {}) == len(broker.rows), "the ends")
     return {split: found.end for split, found in (source.known or {}).items()}
 
@@ -103,7 +103,7 @@ def test_a_broker_that_does_not_answer_is_asked_again_and_after_some_failures_no
     assert broker.closed == TRIES - 1, "a client that has failed is not used again"
     broker = Broker({"t/0": (70, 30)}, failures=10**9)
     source = searching(broker)
-    source.search({"t/0": Place(0, 100)})
+    source.search({"t/0": SearchRange(0, 100)})
     wait_until(lambda: source.known is None, "that it cannot be told")
     assert "See that its brokers answer" in source.problems[""]
     broker.failures = 0
@@ -115,7 +115,7 @@ def test_a_partition_that_does_not_answer_keeps_no_other_from_being_known(
 ) -> None:
     broker = Broker({"t/0": (70, 30), "t/1": (0, 9)}, silent={"t/0"})
     source = searching(broker)
-    source.search({"t/0": Place(0, 100), "t/1": Place(0, 9)})
+    source.search({"t/0": SearchRange(0, 100), "t/1": SearchRange(0, 9)})
     wait_until(lambda: broker.reads > TRIES, "failures")
     broker.silent = set()
     wait_until(lambda: {"t/0", "t/1"} <= (source.known or {}).keys(), "both")
@@ -143,7 +143,7 @@ def test_a_decoder_that_the_query_names_holds(searching: Callable[..., SourceSna
     sources = KafkaSnapshots(lambda _: lambda: broker)
     sources.decode_by({"orders": of_avro})
     sources.open("orders", {})
-    sources.search("orders", {"t/0": Place(0, 100)})
+    sources.search("orders", {"t/0": SearchRange(0, 100)})
     wait_until(lambda: bool(sources.known("orders")), "the end")
     assert (sources.known("orders") or {})["t/0"].end == 70
     sources.close()
@@ -154,11 +154,11 @@ def test_what_is_searched_no_more_keeps_no_source_from_telling(
 ) -> None:
     broker = Broker({"t/0": (70, 30), "gone/0": (1, 1)}, silent={"gone/0"})
     source = searching(broker)
-    source.search({"gone/0": Place(0, 2)})
+    source.search({"gone/0": SearchRange(0, 2)})
     wait_until(lambda: source.known is None, "that it cannot be told")
     source.search({})
     wait_until(lambda: source.known is not None, "that it can")
-    source.search({"gone/0": Place(0, 2)})
+    source.search({"gone/0": SearchRange(0, 2)})
     wait_until(lambda: source.known is None, "that it cannot be told")
     source.forget()
     wait_until(lambda: source.known is not None, "that it can")
@@ -181,7 +181,7 @@ def test_a_search_ends_with_what_it_was_for(
 
     broker = Slow({"t/0": (70, 30)})
     source = searching(broker)
-    source.search({"t/0": Place(0, 100)})
+    source.search({"t/0": SearchRange(0, 100)})
     assert begun.wait(30)
     end(source)
     may_go_on.set()
@@ -206,7 +206,7 @@ def test_an_open_end_is_searched_again_where_the_log_has_grown_and_one_before_a_
     source = searching(broker)
     assert ends(source, broker) == {"t/0": 70, "t/1": 5}
     broker.rows = {"t/0": (90, 10), "t/1": (5, 50)}
-    source.search({"t/0": Place(0, 100), "t/1": Place(0, 55)})
+    source.search({"t/0": SearchRange(0, 100), "t/1": SearchRange(0, 55)})
     wait_until(lambda: (source.known or {})["t/0"].end == 90, "where it ends now")
     assert (source.known or {})["t/1"].until == 10
 
@@ -232,6 +232,6 @@ def test_a_partition_whose_records_tell_again_has_no_problem_any_more(
     ends(source, broker)
     assert source.problems.keys() == {"t/0"}
     broker.value = lambda flag: plain(CONNECTORS["mysql"](flag))
-    source.search({"t/0": Place(50, 100)})
+    source.search({"t/0": SearchRange(50, 100)})
     wait_until(lambda: (source.known or {})["t/0"].end == 70, "its end")
     assert source.problems == {}

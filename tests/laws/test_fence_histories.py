@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from headgate_spark.engine.fence import ANSWER_SECONDS, LOOK_SECONDS, Epoch, Wait, epochs_among
+from headgate_spark.engine.fence import ANSWER_SECONDS, LOOK_SECONDS, Epoch, Sleep, epochs_among
 from support.fence_model import Driver, Store, World, check_cover, check_one_holder
 
 TAKE_OVER_SECONDS = 30.0
@@ -80,7 +80,7 @@ class Histories(RuleBasedStateMachine):
 
     def _is_due(self, driver: Driver) -> bool:
         """Whether it does not wait, or has waited long enough."""
-        if not isinstance(driver.next, Wait):
+        if not isinstance(driver.next, Sleep):
             return True
         due = self.due.setdefault(driver.name, self.now + driver.next.seconds)
         if self.now >= due:
@@ -104,15 +104,15 @@ class Histories(RuleBasedStateMachine):
                     self._was_silent(driver)
                     self.looked[driver.name] = self.now
                     driver.looks_for_knocks()
-                if isinstance(driver.next, Wait) and self._is_due(driver):
+                if isinstance(driver.next, Sleep) and self._is_due(driver):
                     self._to_next_wait(driver)
 
     def _to_next_wait(self, driver: Driver) -> None:
         driver.step()
-        while not driver.is_over and driver.epoch is None and not isinstance(driver.next, Wait):
+        while not driver.is_over and driver.epoch is None and not isinstance(driver.next, Sleep):
             driver.step()
             check_one_holder(self.world)
-        if isinstance(driver.next, Wait):
+        if isinstance(driver.next, Sleep):
             self._is_due(driver)
 
     def _takes(self, driver: Driver) -> None:
@@ -142,7 +142,7 @@ class Histories(RuleBasedStateMachine):
     @rule(place=LIVING, is_carried_out=st.booleans())
     def loses_an_answer(self, place: int, is_carried_out: bool) -> None:
         driver = self._driver(place)
-        if driver is not None and not isinstance(driver.next, Wait):
+        if driver is not None and not isinstance(driver.next, Sleep):
             self.lost += 1
             driver.loses(is_carried_out=is_carried_out)
 

@@ -9,7 +9,7 @@ import pytest
 
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate.adapters.kubernetes.properties import DriverDefaults
-from headgate.controller.reconciliation import Options
+from headgate.controller.reconciliation import ReconcileOptions
 from headgate.decision.situation import PATIENCE_SECONDS
 from headgate.errors import ApiConflict, ApiUnavailable
 from headgate.key import Key
@@ -68,7 +68,7 @@ def test_a_script_that_is_not_in_the_image_is_refused_with_the_way_to_name_it(o:
 
 
 def test_an_application_without_an_image_says_who_could_name_one(o: OnServer) -> None:
-    o.begin(Options(drivers=DriverDefaults(image=None, service_account="default")))
+    o.begin(ReconcileOptions(drivers=DriverDefaults(image=None, service_account="default")))
     o.apply()
     o.reconciles(2)
     assert o.said("Stalled") == (
@@ -139,7 +139,11 @@ def test_a_quota_without_room_is_named_and_goes_on_by_itself_when_there_is_some(
 
 
 def test_a_service_account_that_is_missing_is_named_with_who_creates_it(o: OnServer) -> None:
-    o.begin(Options(drivers=DriverDefaults(image="example/spark:4.3.0", service_account="headgate-driver")))
+    o.begin(
+        ReconcileOptions(
+            drivers=DriverDefaults(image="example/spark:4.3.0", service_account="headgate-driver")
+        )
+    )
     o.apply()
     o.reconciles(3)
     assert o.said("Ready") == (
@@ -160,7 +164,7 @@ def test_what_the_namespace_forbids_is_said_in_the_words_of_the_api_server(o: On
     restricted = "pod-security.kubernetes.io/enforce=restricted"
     o.plane.kubectl("label", "namespace", o.namespace, restricted)
     defaults = DriverDefaults(image="example/spark:4.3.0", service_account="default", run_as_user=0)
-    o.begin(Options(drivers=defaults))
+    o.begin(ReconcileOptions(drivers=defaults))
     o.apply()
     o.reconciles(3)
     status, reason, message = o.said("Ready")

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from kubernetes.aio import config
 
-from headgate.adapters.kubernetes.client import APPLICATIONS, Call, Cluster, Manifest
+from headgate.adapters.kubernetes.client import APPLICATIONS, ApiServer, Call, Manifest
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate.adapters.kubernetes.pods import is_ended
 from headgate.controller.cluster import Controller
@@ -47,7 +47,7 @@ class Crash(BaseException):
     """The operator's process ends."""
 
 
-class CrashingCluster(Cluster):
+class CrashingCluster(ApiServer):
     """The API server, until the write after which the process dies. 0: it never does."""
 
     def __init__(self, api: Any, dies_after: int) -> None:
@@ -91,7 +91,7 @@ class Life:
 
     def __init__(self, api: Any, namespace: str, disturbed: CrashingCluster, name: str) -> None:
         self.key = Key(namespace, name)
-        self.plain = Cluster(api)
+        self.plain = ApiServer(api)
         self.disturbed = disturbed
         self.kubelet = FakeKubelet(self.plain, namespace)
         self.attempts: list[str] = []

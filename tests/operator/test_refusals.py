@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.adapters.kubernetes.properties import DriverDefaults
-from headgate.controller.reconciliation import Options
+from headgate.controller.reconciliation import ReconcileOptions
 from headgate.key import Key
 from support.looping import query, source
 from support.operating import KEY, Operation
@@ -63,7 +63,7 @@ def test_a_script_that_is_not_in_the_image_is_refused_with_the_remedy(
 
 
 def test_an_application_without_an_image_says_where_to_name_it() -> None:
-    o = Operation(options=Options(drivers=DriverDefaults(image=None)))
+    o = Operation(options=ReconcileOptions(drivers=DriverDefaults(image=None)))
     o.declare()
     o.reconciles(2)
     assert "spec.image" in o.condition("Stalled")["message"]

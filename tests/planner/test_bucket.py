@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate_contract import RateControl
-from headgate_spark.planner.bucket import Bucket, RateLimit, burst_of
+from headgate_spark.planner.bucket import Bucket, RateLimiter, burst_of
 
 
-def a_limit(control: RateControl | None, interval: float = 1.0, now: float = 0.0) -> RateLimit:
-    return RateLimit().changed(control, interval, now)
+def a_limit(control: RateControl | None, interval: float = 1.0, now: float = 0.0) -> RateLimiter:
+    return RateLimiter().changed(control, interval, now)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from headgate_contract import BatchControl, QueryControl, RateControl, SourceCon
 from headgate_spark.planner.model import ReadLimit, Trigger, TriggerKind
 from headgate_spark.planner.pipelines import AT_ONCE, LIVE, TO_THE_END, UNLISTED, pipeline_of
 from headgate_spark.planner.rounds import Question, Round
-from headgate_spark.planner.settings import Settings
+from headgate_spark.planner.settings import PlannerSettings
 from headgate_spark.planner.steps import Draft
 from support.examples import examples
 from support.scripted_spark import ScriptedSpark, Stream, Uncounted
@@ -39,7 +39,7 @@ def test_the_page_tells_the_steps_in_the_order_in_which_they_are_taken():
     ],
 )
 def test_what_a_query_is_like_says_how_it_is_planned(kind, listed, pipeline):
-    assert pipeline_of(Settings(Trigger(kind), QueryControl() if listed else None)) is pipeline
+    assert pipeline_of(PlannerSettings(Trigger(kind), QueryControl() if listed else None)) is pipeline
 
 
 limits = st.none() | st.builds(RateControl, records_per_second=st.sampled_from([5.0, 1e4]))

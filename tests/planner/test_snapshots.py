@@ -13,7 +13,7 @@ from headgate_contract import BatchControl, LiveControl, QueryControl, ReentryCo
 from headgate_contract.held import HeldBy
 from headgate_spark.planner import snapshots
 from headgate_spark.planner.model import Hold, TakeUpTo, Trigger, TriggerKind
-from headgate_spark.planner.snapshots import QUIET_SECONDS, Over, Place, SnapshotEnd
+from headgate_spark.planner.snapshots import QUIET_SECONDS, Over, SearchRange, SnapshotEnd
 from support.scripted_spark import START, ScriptedSpark, Stream
 
 
@@ -24,7 +24,7 @@ class Log:
     parts: dict[str, Sequence[int]]
     answers: bool = True
     found: dict[str, SnapshotEnd] = field(default_factory=dict)
-    searched: list[Mapping[str, Place]] = field(default_factory=list)
+    searched: list[Mapping[str, SearchRange]] = field(default_factory=list)
     over: frozenset[Over] = frozenset()
     connectors: dict[str, str | None] = field(default_factory=dict)
     """By partition who has written it; `None`: that is not told."""
@@ -44,7 +44,7 @@ class Log:
                 return begin if n % 2 == 0 else at
         return at
 
-    def search(self, source: str, places: Mapping[str, Place]) -> None:
+    def search(self, source: str, places: Mapping[str, SearchRange]) -> None:
         self.searched.append(dict(places))
         if self.answers:
             self.answer()
@@ -424,7 +424,7 @@ def test_while_it_cannot_tell_it_is_asked_for_what_is_there_now() -> None:
     log = Log({"t/0": (70, 30)}, answers=False, can_be_asked=False)
     spark, stream = spark_with(log)
     spark.run_until(lambda: stream.pending == 0)
-    assert log.searched[0] == {"t/0": Place(0, 100)}
+    assert log.searched[0] == {"t/0": SearchRange(0, 100)}
     spark.run_for(3)
     assert log.searched[-1] == {}
     log.can_be_asked = log.answers = True

@@ -8,16 +8,9 @@ from typing import Any
 from headgate.api.application import SparkApplication
 from headgate.api.load import load_application
 from headgate.decision.backoff import RestartPolicy, RestartWhen
-from headgate.decision.policy import (
-    UNLIMITED,
-    OnOutage,
-    QueryPolicy,
-    RateLimit,
-    Reentry,
-    ReentryPolicy,
-    SourcePolicy,
-)
+from headgate.decision.policy import OnOutage, QueryPolicy, SourcePolicy
 from headgate.reconcile.policy import query_policies, restart_policy
+from headgate_contract import RateControl, ReentryControl
 
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights.yaml"
 
@@ -40,7 +33,7 @@ def test_the_example_in_numbers() -> None:
             name="delays",
             interval_seconds=5.0,
             interval_during_backlog_seconds=120.0,
-            reentry=Reentry(above_seconds=600.0, dwell_seconds=60.0),
+            reentry=ReentryControl(above_seconds=600.0, dwell_seconds=60.0),
             stale_after_seconds=60.0,
             on_outage=OnOutage.HOLD,
             sources=(
@@ -48,8 +41,8 @@ def test_the_example_in_numbers() -> None:
                     name="flights",
                     watermark_lag_seconds=300.0,
                     pending_records=1_000_000,
-                    rate_limit=RateLimit(records_per_second=50_000),
-                    rate_limit_during_backlog=UNLIMITED,
+                    rate_limit=RateControl(records_per_second=50_000),
+                    rate_limit_during_backlog=None,
                 ),
                 SourcePolicy(name="weather"),
             ),
@@ -83,7 +76,7 @@ def test_every_setting_of_a_verdict_arrives() -> None:
         name="q",
         interval_seconds=0.25,
         interval_during_backlog_seconds=0.0,
-        reentry=Reentry(policy=ReentryPolicy.NEVER, pending_records_above=700, dwell_seconds=5.0),
+        reentry=ReentryControl(allowed=False, pending_records_above=700, dwell_seconds=5.0),
         stale_after_seconds=30.0,
         on_outage=OnOutage.NORMAL,
         sources=(
@@ -91,8 +84,8 @@ def test_every_setting_of_a_verdict_arrives() -> None:
                 name="s",
                 query_configured=True,
                 paused=True,
-                rate_limit=RateLimit(records_per_second=1.5, records_per_checkpoint=10),
-                rate_limit_during_backlog=RateLimit(records_per_second=20.0, records_per_checkpoint=30),
+                rate_limit=RateControl(records_per_second=1.5, records_per_checkpoint=10),
+                rate_limit_during_backlog=RateControl(records_per_second=20.0, records_per_checkpoint=30),
             ),
         ),
     )

@@ -9,7 +9,7 @@ import pytest
 from headgate_contract import ControlDocument, RefusalReason
 from headgate_contract.receiving import write
 from headgate_spark.engine import control_file
-from headgate_spark.engine.control_file import ControlFile
+from headgate_spark.engine.control_file import ControlFileWatch
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def watched(tmp_path):
     path = tmp_path / "control.json"
     return (
         path,
-        ControlFile(
+        ControlFileWatch(
             path, on_document=documents.append, on_refusal=lambda refusal, _: refusals.append(refusal)
         ),
         documents,
@@ -79,7 +79,9 @@ def test_a_bad_document_is_refused_once_and_a_good_one_heals(watched, text, reas
 
 def test_a_change_is_seen_without_being_asked_for(watched, tmp_path):
     seen = threading.Event()
-    control = ControlFile(tmp_path / "c.json", on_document=lambda _: seen.set(), on_refusal=lambda *_: None)
+    control = ControlFileWatch(
+        tmp_path / "c.json", on_document=lambda _: seen.set(), on_refusal=lambda *_: None
+    )
     control.start()
     replace(tmp_path / "c.json", write(ControlDocument(generation=1)))
     assert seen.wait(240)
@@ -151,7 +153,7 @@ def test_the_watching_outlives_what_a_document_causes(tmp_path):
             raise RuntimeError("broken")
         seen.set()
 
-    control = ControlFile(tmp_path / "c.json", on_document=act, on_refusal=lambda *_: None)
+    control = ControlFileWatch(tmp_path / "c.json", on_document=act, on_refusal=lambda *_: None)
     control.start()
     replace(tmp_path / "c.json", write(ControlDocument(generation=1)))
     assert tried.wait(240)
@@ -170,7 +172,7 @@ def test_after_each_look_what_is_owed_is_tried_again(tmp_path):
         often.set()
 
     file = tmp_path / "c.json"
-    control = ControlFile(file, on_document=lambda _: None, on_refusal=lambda *_: None, on_look=look)
+    control = ControlFileWatch(file, on_document=lambda _: None, on_refusal=lambda *_: None, on_look=look)
     control.start()
     assert often.wait(240)
     control.stop()
@@ -187,7 +189,7 @@ UNREAD = {
 def told_of(path):
     """A control file, and what it tells: by a document its generation, by a refusal whether nothing may be read."""
     told = []
-    control = ControlFile(
+    control = ControlFileWatch(
         path,
         on_document=lambda document: told.append(document.generation),
         on_refusal=lambda _, is_unread: told.append(is_unread),

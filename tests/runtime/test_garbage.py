@@ -11,7 +11,7 @@ from headgate_spark.engine import garbage
 from headgate_spark.engine.garbage import look_rarely, look_soon
 from headgate_spark.engine.questions import StrangerError
 from headgate_spark.runtime.driver import Runtime
-from headgate_spark.runtime.settings import Settings
+from headgate_spark.runtime.settings import ProcessSettings
 
 
 class Node:
@@ -73,7 +73,7 @@ def test_it_is_looked_a_moment_after_queries_end_and_once_for_all_of_them(monkey
 def test_it_is_looked_after_a_query_has_ended(monkeypatch: pytest.MonkeyPatch):
     calls: list[str] = []
     monkeypatch.setattr(garbage, "look_soon", lambda: calls.append("soon"))
-    verbs = Runtime(Settings(token="t", pid=1, application="flights")).verbs()
+    verbs = Runtime(ProcessSettings(token="t", pid=1, application="flights")).verbs()
     with pytest.raises(StrangerError):  # nobody has told of the driver; it is looked all the same
         verbs["ended"]("query", None)
     assert calls == ["soon"]

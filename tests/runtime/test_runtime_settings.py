@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate_spark.runtime.settings import Settings
+from headgate_spark.runtime.settings import ProcessSettings
 
 
 def line(properties: dict[str, str] | None = None, **more: object) -> str:
@@ -16,7 +16,7 @@ def line(properties: dict[str, str] | None = None, **more: object) -> str:
 
 
 def test_without_properties_everything_is_usual() -> None:
-    assert Settings.parse(line()) == Settings(token="secret", pid=4711, application="flights")
+    assert ProcessSettings.parse(line()) == ProcessSettings(token="secret", pid=4711, application="flights")
 
 
 def test_properties_say_how_it_is_to_run() -> None:
@@ -27,7 +27,7 @@ def test_properties_say_how_it_is_to_run() -> None:
         "spark.headgate.metrics.address": "::1",
         "spark.headgate.ofALaterVersion": "x",
     }
-    assert Settings.parse(line(given)) == Settings(
+    assert ProcessSettings.parse(line(given)) == ProcessSettings(
         token="secret",
         pid=4711,
         application="departures",
@@ -39,21 +39,21 @@ def test_properties_say_how_it_is_to_run() -> None:
 
 def test_empty_properties_are_none() -> None:
     given = {"spark.headgate.application": "", "spark.headgate.metrics.address": ""}
-    assert Settings.parse(line(given)) == Settings.parse(line())
+    assert ProcessSettings.parse(line(given)) == ProcessSettings.parse(line())
 
 
 @pytest.mark.parametrize("port", ["", "http", "-1", "65536", "8090.5", "٨٠", " 80", "1_000"])
 def test_a_port_that_is_none_is_named_with_its_property_and_what_to_give(port: str) -> None:
     with pytest.raises(ValueError, match=r"spark\.headgate\.metrics\.port is ") as refused:
-        Settings.parse(line({"spark.headgate.metrics.port": port}))
+        ProcessSettings.parse(line({"spark.headgate.metrics.port": port}))
     assert str(refused.value).endswith(f"is {port!r}, which is no port: give a number from 0 to 65535")
 
 
 @pytest.mark.parametrize("port", [0, 8090, 65535])
 def test_a_port_that_is_one_is_taken(port: int) -> None:
-    assert Settings.parse(line({"spark.headgate.metrics.port": str(port)})).metrics_port == port
+    assert ProcessSettings.parse(line({"spark.headgate.metrics.port": str(port)})).metrics_port == port
 
 
 def test_it_follows_the_jvm_unless_it_was_handed_a_socket() -> None:
-    assert Settings.parse(line()).follows_jvm
-    assert not Settings.parse(line(listening=7)).follows_jvm
+    assert ProcessSettings.parse(line()).follows_jvm
+    assert not ProcessSettings.parse(line(listening=7)).follows_jvm

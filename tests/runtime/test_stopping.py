@@ -17,7 +17,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from headgate_spark.runtime.driver import Runtime, await_boundaries
-from headgate_spark.runtime.settings import Settings
+from headgate_spark.runtime.settings import ProcessSettings
 from support.waiting import DEADLINE_SECONDS, wait_until
 
 pytestmark = pytest.mark.processes
@@ -202,7 +202,7 @@ def test_no_query_is_stopped_while_another_is_in_its_batch() -> None:
         Running("idle", no_batch, stopped),
         Running("busy", SimpleNamespace(wait=batch_ends), stopped),
     ]
-    runtime = Runtime(Settings(token="t", pid=1, application="flights"))
+    runtime = Runtime(ProcessSettings(token="t", pid=1, application="flights"))
     stop = runtime.verbs()["stop"]
     runtime.governor = SimpleNamespace(  # type: ignore[assignment]
         stop=lambda: runs,
@@ -230,7 +230,7 @@ def test_a_query_that_another_planner_has_planned_is_waited_for_until_it_is_told
             runs.append(late)
         return {late.run_id}
 
-    runtime = Runtime(Settings(token="t", pid=1, application="flights"))
+    runtime = Runtime(ProcessSettings(token="t", pid=1, application="flights"))
     runtime._jvm = SimpleNamespace(running=running)  # type: ignore[assignment]
     runtime.governor = SimpleNamespace(runs=runs, documents=SimpleNamespace(newest=None))  # type: ignore[assignment]
     runtime._await_boundaries()

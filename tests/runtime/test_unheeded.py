@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from headgate_contract import BacklogControl, BatchControl, QueryControl, RateControl, SourceControl
-from headgate_spark.engine.settings import Settings, unheeded
+from headgate_spark.engine.settings import QuerySettings, unheeded
 from headgate_spark.engine.sources import Descriptor
 
 
@@ -73,7 +73,7 @@ def test_what_a_source_cannot_do_is_named_with_the_remedy(
 
 
 def test_it_is_told_once_however_often_a_document_comes_and_anew_when_it_returns() -> None:
-    query = Settings("copy")
+    query = QuerySettings("copy")
     wrong, right = about(rate_limit=CUT), QueryControl()
     with capture_logs() as log:
         for control in (wrong, wrong, right, wrong):

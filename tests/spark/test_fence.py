@@ -29,7 +29,7 @@ from headgate_spark.engine.fence import (
     Newcomer,
     Owner,
     Read,
-    Wait,
+    Sleep,
     epochs_among,
     take,
 )
@@ -105,7 +105,7 @@ def asked(folder: LocalDirectory, newcomer: Newcomer) -> Generator[Act, None, Ep
 def knock(folder: Path, epoch: Epoch) -> None:
     """Ask for a checkpoint with patience; each wait is for an answer of who has this epoch."""
     for act in asked(LocalDirectory(folder), Newcomer(owner=OTHER, token="0" * 16, take_over_seconds=1e9)):
-        if isinstance(act, Wait):
+        if isinstance(act, Sleep):
             wait_until((folder / epoch.sign).exists, "an answer")
 
 

@@ -11,7 +11,7 @@ from itertools import product
 from headgate.controller.decision_log import DecisionLog
 from headgate.metrics import WATCHED, OperatorMetrics
 from headgate_contract import metrics
-from headgate_contract.metrics import Kind
+from headgate_contract.metrics import MetricType
 
 _LABELS = {
     "query": ["delays", "totals"],
@@ -38,7 +38,7 @@ def of_drivers() -> Iterator[tuple[str, dict[str, str]]]:
     for metric in metrics.ALL:
         for values in product(*(_LABELS[label] for label in metric.labels)):
             labels = _DRIVER | dict(zip(metric.labels, values, strict=True))
-            if metric.kind is Kind.HISTOGRAM:
+            if metric.kind is MetricType.HISTOGRAM:
                 yield from ((f"{metric.name}_bucket", labels | {"le": le}) for le in ("0.1", "1.0", "+Inf"))
                 yield from ((f"{metric.name}_{part}", labels) for part in ("count", "sum"))
             else:

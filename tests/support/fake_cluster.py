@@ -33,7 +33,7 @@ class Watched:
 
 @dataclass
 class FakeCluster:
-    """The calls of `client.Cluster`, on objects in memory."""
+    """The calls of `client.ApiServer`, on objects in memory."""
 
     now: float = 1_700_000_000.0
     objects: dict[Place, Manifest] = field(default_factory=dict)

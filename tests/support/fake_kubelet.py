@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Call, Cluster, Kind, Manifest
+from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, ApiServer, Call, Kind, Manifest
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.adapters.kubernetes.times import rfc3339
 from headgate.controller.cluster import Controller
@@ -16,7 +16,7 @@ from headgate.key import Key
 class FakeKubelet:
     """Runs the driver pods of one namespace as a test says."""
 
-    def __init__(self, cluster: Cluster, namespace: str) -> None:
+    def __init__(self, cluster: ApiServer, namespace: str) -> None:
         self._cluster = cluster
         self._namespace = namespace
 
@@ -83,7 +83,7 @@ class FakeKubelet:
 class Listing:
     """Tells a controller what there is by listing, as watches would; also what is gone since."""
 
-    def __init__(self, cluster: Cluster, namespace: str, controller: Controller) -> None:
+    def __init__(self, cluster: ApiServer, namespace: str, controller: Controller) -> None:
         self._cluster = cluster
         self._namespace = namespace
         self._controller = controller
@@ -106,7 +106,7 @@ class Listing:
         self._known[kind.plural] = now
 
 
-async def gone(cluster: Cluster, kind: Kind, key: Key) -> bool:
+async def gone(cluster: ApiServer, kind: Kind, key: Key) -> bool:
     """Return whether there is no such object."""
     try:
         await cluster.get(kind, key)

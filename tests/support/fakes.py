@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate.api.status import SparkApplicationStatus
-from headgate.decision.driver import Driver, Exit, Obstacle
+from headgate.decision.driver import Exit, Obstacle, SeenDriver
 from headgate.reconcile.launch import Launch
 from headgate.reconcile.ports import Event, Outage, OutageReason, Ports, Problem, WritePolicy
 from headgate.reconcile.readings import DriverMetrics
@@ -21,13 +21,13 @@ from support.reported import reported
 class FakeDrivers:
     """Drivers that end only when told to, and count how many live at once."""
 
-    driver: Driver | None = None
+    driver: SeenDriver | None = None
     launches: list[tuple[int, Launch]] = field(default_factory=list)
     stops: int = 0
     kills: int = 0
     in_the_way: Obstacle | None = None
 
-    def observe(self, now: float) -> Driver | None:
+    def observe(self, now: float) -> SeenDriver | None:
         return self.driver
 
     def start(self, launch: Launch, attempt: int, now: float, *, follows_oom_kill: bool = False) -> None:
@@ -36,7 +36,7 @@ class FakeDrivers:
         assert self.driver is None or self.driver.exit is not None, "two drivers at once"
         assert self.driver is None or attempt > self.driver.attempt, "an attempt was started twice"
         self.launches.append((attempt, launch))
-        self.driver = Driver(attempt=attempt, revision=launch.revision, started_at=now)
+        self.driver = SeenDriver(attempt=attempt, revision=launch.revision, started_at=now)
 
     def obstacle(self, now: float) -> Obstacle | None:
         return self.in_the_way

@@ -26,12 +26,12 @@ from headgate_spark.engine.fence import (
     AliveError,
     Create,
     Delete,
-    Ends,
+    LogEnds,
     Names,
     Newcomer,
     Owner,
     Read,
-    Wait,
+    Sleep,
     epochs_among,
     take,
 )
@@ -252,7 +252,7 @@ class Driver:
                 store.beside[name] = text
             case Delete(name):
                 store.beside.pop(name, None)
-            case Ends():
+            case LogEnds():
                 return store.ends
             case IsThere(name):
                 return name in store.beside
@@ -264,7 +264,7 @@ class Driver:
                 store.beside[name] = ""
             case Sink():
                 self.world.sunk.append((self.name, step))
-            case Wait(owner=None) if self.world.clocks_go_on:
+            case Sleep(owner=None) if self.world.clocks_go_on:
                 for other in self.world.drivers:
                     if other is not self and other.is_trusted:
                         other.is_trusted = False
@@ -319,7 +319,7 @@ class Driver:
         )
 
     def _run(self) -> Generator[Step, Any, None]:
-        planned, committed = yield Ends()
+        planned, committed = yield LogEnds()
         start = 0
         if planned >= 0:
             start, end = _range(self.world.store.offsets[planned])

@@ -15,9 +15,9 @@ from typing import Any
 
 from kubernetes.aio import config
 
-from headgate.adapters.kubernetes.client import APPLICATIONS, Cluster, Manifest
+from headgate.adapters.kubernetes.client import APPLICATIONS, ApiServer, Manifest
 from headgate.controller.cluster import Controller, Measurements
-from headgate.controller.reconciliation import Options
+from headgate.controller.reconciliation import ReconcileOptions
 from headgate.errors import TransientError
 from headgate.key import Key
 from support.cluster import Cluster as RealCluster
@@ -40,7 +40,7 @@ class OnServer:
         """How far the operator's clock is ahead of everybody else's, in seconds."""
         self.begin()
 
-    def begin(self, options: Options = OPTIONS, measurements: Measurements | None = None) -> None:
+    def begin(self, options: ReconcileOptions = OPTIONS, measurements: Measurements | None = None) -> None:
         """A process of the operator starts; one that was there is gone."""
         self.fake = FakeMeasurements()
         self.controller = Controller(
@@ -142,8 +142,8 @@ class OnServer:
         self._run(self.cluster.close())
         self._run(self._by_the_administrator.close())
 
-    def _connected(self, kubeconfig: Path) -> Cluster:
-        return Cluster(self._run(config.new_client_from_config(str(kubeconfig))), timeout_seconds=60.0)
+    def _connected(self, kubeconfig: Path) -> ApiServer:
+        return ApiServer(self._run(config.new_client_from_config(str(kubeconfig))), timeout_seconds=60.0)
 
     def _run(self, work: Any) -> Any:
         return self._runner.run(work)

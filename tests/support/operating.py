@@ -13,7 +13,7 @@ from headgate.adapters.kubernetes.names import CONTROL
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.api.application import SparkApplication
 from headgate.controller.cluster import Controller
-from headgate.controller.reconciliation import Options
+from headgate.controller.reconciliation import ReconcileOptions
 from headgate.errors import TransientError
 from headgate.key import Key
 from headgate_contract import ControlDocument, Refusal
@@ -25,7 +25,7 @@ from support.looping import query
 
 KEY = Key("team", "flights")
 RECONCILES_AT_MOST = 20
-OPTIONS = Options(drivers=DriverDefaults(image="example/spark:4.3.0", service_account="default"))
+OPTIONS = ReconcileOptions(drivers=DriverDefaults(image="example/spark:4.3.0", service_account="default"))
 
 
 def manifest(name: str = "flights", **spec: Any) -> Manifest:
@@ -74,7 +74,7 @@ class FakeMeasurements:
 class Operation:
     """The operator, its cluster, and a clock that moves when a test says so."""
 
-    def __init__(self, cluster: FakeCluster | None = None, options: Options = OPTIONS) -> None:
+    def __init__(self, cluster: FakeCluster | None = None, options: ReconcileOptions = OPTIONS) -> None:
         self.cluster = cluster or FakeCluster()
         self.measurements = FakeMeasurements()
         self.options = options

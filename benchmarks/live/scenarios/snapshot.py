@@ -16,7 +16,7 @@ from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.statistics import percentile
 from headgate_spark.kafka.lookups import JvmReads
 from headgate_spark.kafka.snapshots import SourceSnapshots
-from headgate_spark.planner.snapshots import Place
+from headgate_spark.planner.snapshots import SearchRange
 from support.debezium import CONNECTORS, plain
 from support.kafka import Broker
 from support.kafka_records import Record, send
@@ -61,7 +61,7 @@ def _run(bench: Bench, broker: Broker, connector: str, seed: int) -> tuple[int, 
         )
         begins = [draw.randint(0, count) if draw.random() < 0.5 else 0 for count in rows]
         places = {
-            f"{topic}/{n}": Place(begin, rows[n] + changes[n])
+            f"{topic}/{n}": SearchRange(begin, rows[n] + changes[n])
             for n, begin in enumerate(begins)
             if begin < rows[n] + changes[n]
         }

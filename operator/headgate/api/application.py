@@ -40,7 +40,6 @@ class Main(ApiModel):
     file: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
     """Script to run: `local:///opt/app/job.py` or a path, inside the image in a cluster, on this machine with
     `headgate local` (a relative one from the directory of the resource file)."""
-
     arguments: Annotated[tuple[Argument, ...], Field(max_length=256)] = ()
     """Arguments of the script, handed over one by one and seen by no shell. Default: none."""
 
@@ -50,15 +49,12 @@ class Driver(ApiModel):
 
     cores: Cores = 1
     """Cores of the driver (`spark.driver.cores`). Default 1, as Spark's."""
-
     memory: Memory = "1g"
     """Heap of the driver in Spark's own form (`spark.driver.memory`): a number and k, m, g or t. Default
     1g, as Spark's."""
-
     scratch: Quantity = SCRATCH
     """Most that `/tmp` of the driver's pod may hold, and as much its working folder. One that takes more is evicted,
     before it fills the disk of its node. No effect with `headgate local`. Default 50Gi."""
-
     pod_template: PodTemplate | None = None
     """What the driver's pod has beside what Headgate makes it with: tolerations, affinity, volumes, sidecars and so
     on, merged into it. What Headgate must own is refused by name. No effect with `headgate local`. Default: none."""
@@ -70,19 +66,15 @@ class Executor(ApiModel):
     instances: Instances = 2
     """Number of executors (`spark.executor.instances`); `kubectl scale` writes it. Changes live. Default 2,
     as Spark's on Kubernetes."""
-
     cores: Cores = 1
     """Cores of each executor (`spark.executor.cores`). Default 1, as Spark's on Kubernetes."""
-
     memory: Memory = "1g"
     """Heap of each executor in Spark's own form (`spark.executor.memory`): a number and k, m, g or t.
     Default 1g, as Spark's."""
-
     scratch: Quantity = SCRATCH
     """Most that the folder of an executor for shuffles and spills may hold, and as much its `/tmp` and its
     working folder. One that takes more is evicted, before it fills the disk of its node. Volumes in `sparkConf`
     whose names begin with `spark-local-dir-` replace the first. Default 50Gi."""
-
     pod_template: PodTemplate | None = None
     """What the executors' pods have beside what Headgate and Spark make them with: tolerations, affinity, volumes,
     sidecars and so on, merged into them. What Headgate must own is refused by name. No effect with `headgate local`,
@@ -95,17 +87,13 @@ class Restart(ApiModel):
     policy: RestartWhen = RestartWhen.ON_FAILURE
     """`Never`, `OnFailure` (exit code other than 0, or the driver was lost) or `Always`. Default
     `OnFailure`: a streaming job that returns has ended on purpose."""
-
     max_retries: Annotated[int, Field(ge=0, le=1_000_000)] = 5
     """Restarts in a row before the application counts as failed. Default 5: with the pauses below, five
     minutes of trying; then a person should look."""
-
     backoff: Duration = timedelta(seconds=10)
     """Pause before the first restart; it doubles with each one that follows. Default 10s."""
-
     max_backoff: Duration = timedelta(minutes=5)
     """Longest pause between restarts. Not below `backoff`. Default 5m."""
-
     reset_after: Duration = timedelta(minutes=30)
     """Uptime after which earlier failures are forgotten. Default 30m: longer than a job needs that fails at
     the same record each time."""
@@ -125,10 +113,8 @@ class Metrics(ApiModel):
     source: MetricsSource = MetricsSource.PROMETHEUS
     """`Prometheus`, or `Driver`: scrape each driver directly. `headgate local` always does the latter.
     Default `Prometheus`, which also knows what was before a restart."""
-
     stale_after: Duration = timedelta(minutes=1)
     """Age beyond which a sample is unknown. Default 1m: two scrapes of Prometheus' usual 30s."""
-
     on_outage: OnOutage = OnOutage.HOLD
     """While metrics are missing: `Hold` keeps verdict and settings, `Normal` sets what holds outside a
     backlog. Default `Hold`: missing data is no reason to change a running job."""
@@ -146,7 +132,6 @@ class DuringBacklog(ApiModel):
 
     executor: BacklogExecutor | None = None
     """Executors while in backlog. Default: as always."""
-
     spark_conf: SparkConf = Field(default_factory=dict)
     """Spark properties that hold while in backlog, over `sparkConf`. They cannot change live: the driver is
     restarted at the end of a batch, 5m after entering a backlog and after leaving it, at most every 15m, and not
@@ -161,43 +146,31 @@ class SparkApplicationSpec(ApiModel):
     ) = None
     """Version of Spark that the image is to have, 4.0 to 4.3: `4.3.0`, or `4.3` for any of these. It chooses nothing:
     where the driver reports another one (`status.sparkVersion`), an Event says so. Default: any."""
-
     image: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
     """Container image of driver and executors. Needed in a cluster unless the operator has a default image;
     `headgate local` does without."""
-
     main: Main
     """The job."""
-
     spark_conf: SparkConf = Field(default_factory=dict)
     """Spark properties of the application. Values are text: write `"64"`. A change restarts the driver.
     Default: none."""
-
     driver: Driver = Driver()
     """The driver process. A change restarts it."""
-
     executor: Executor = Executor()
     """The executors while no query is in backlog."""
-
     restart: Restart = Restart()
     """What happens when the driver has ended."""
-
     stop: Stop = Stop()
     """How the driver is stopped."""
-
     suspend: bool = False
     """While true the driver is stopped at the end of its batch and not started; the resource, its
     checkpoints and its status stay. Default false."""
-
     ttl_after_finished: Duration | None = None
     """How long a completed or failed application is kept before it is deleted. Default: kept."""
-
     metrics: Metrics = Metrics()
     """Where metrics come from and what holds without them."""
-
     during_backlog: DuringBacklog = DuringBacklog()
     """What else of the application changes while any of its queries is in backlog."""
-
     queries: Annotated[tuple[Query, ...], Field(max_length=32, json_schema_extra=list_map("name"))] = ()
     """The streaming queries that are governed. One that is not listed runs as the job wrote it. Default:
     none, and the application is only run, stopped and restarted."""
@@ -213,16 +186,12 @@ class Metadata(ApiModel):
     ]
     """Name of the application: lower-case letters, digits and `-`, with a letter first. At most 40 characters, so
     that the names of its pods fit the 63 of a DNS label."""
-
     namespace: str | None = None
     """Namespace of the application."""
-
     annotations: dict[str, str] = Field(default_factory=dict)
     """Annotations; those that people ask by are read from here (`annotations`)."""
-
     generation: int | None = None
     """Counts the changes of `spec`; the API server writes it."""
-
     uid: str | None = None
     """Identity of the object; the API server writes it."""
 
@@ -232,16 +201,12 @@ class SparkApplication(ApiModel):
 
     api_version: Literal["headgate.dev/v1alpha1"] = API_VERSION
     """Version of the schema of this object."""
-
     kind: Literal["SparkApplication"] = KIND
     """Kind of this object."""
-
     metadata: Metadata
     """Kubernetes' own metadata."""
-
     spec: SparkApplicationSpec
     """What is declared. Headgate never writes it."""
-
     status: SparkApplicationStatus | None = None
     """What was observed and decided. Only Headgate writes it."""
 

@@ -14,16 +14,16 @@ from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from headgate.api.application import SparkApplication
-from headgate.api.update_modes import POD_TEMPLATE, SETTINGS, Setting, UpdateMode, setting_at
+from headgate.api.update_modes import POD_TEMPLATE, SETTINGS, UpdateMode, UpdateRule, setting_at
 from headgate_contract.foreign import HIDDEN, NAMES_A_SECRET, scrubbed
 
 LONGEST_SUMMARY: Final = 1000
 """Bytes; the message of an Event may have 1,024."""
 
-_ORDER: Final = Setting(
+_ORDER: Final = UpdateRule(
     UpdateMode.LIVE, "where several give a reason for a verdict, the first one is reported"
 )
-_WITHOUT_EFFECT: Final = Setting(
+_WITHOUT_EFFECT: Final = UpdateRule(
     UpdateMode.OPERATOR, "nothing: what holds in a backlog is the same as before"
 )
 _BACKLOG_PROPERTY: Final = "spec.duringBacklog.sparkConf["
@@ -178,7 +178,7 @@ def _items(
         yield _change(path, _ORDER, list(before), list(after))
 
 
-def _change(path: str, setting: Setting, before: Any, after: Any) -> Change:
+def _change(path: str, setting: UpdateRule, before: Any, after: Any) -> Change:
     return Change(
         path=path,
         before=before,

@@ -14,11 +14,11 @@ from headgate.api.application import Driver, Executor, MetricsSource, SparkAppli
 from headgate.api.changes import shown_property
 from headgate.api.duration import ZERO, format_duration
 from headgate.api.property_rules import allocates_dynamically
-from headgate.api.query import LiveMode, Query, Reentry
+from headgate.api.query import LiveMode, Query, Reentry, ReentryPolicy
 from headgate.api.source import UNLIMITED, Alignment, BacklogRateLimit, RateLimit, Source
 from headgate.api.update_modes import UpdateMode, update_mode_of
 from headgate.decision.backoff import RestartWhen
-from headgate.decision.policy import OnOutage, ReentryPolicy
+from headgate.decision.policy import OnOutage
 from headgate_contract.foreign import scrubbed
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headgate.api.condition import HERE, NOWHERE, Condition, MalformedError, Scope
 from headgate.api.finding import Location
+from headgate.api.predicate import HERE, NOWHERE, MalformedError, Predicate, Scope
 from headgate_contract.durations import nanoseconds
 
 
@@ -30,23 +30,23 @@ class Value:
     guards: tuple[str, ...]
     read: Callable[[Scope], Any]
 
-    def __lt__(self, other: "Value") -> Condition:
+    def __lt__(self, other: "Value") -> Predicate:
         return self._compared("<", operator.lt, other)
 
-    def __gt__(self, other: "Value") -> Condition:
+    def __gt__(self, other: "Value") -> Predicate:
         return self._compared(">", operator.gt, other)
 
-    def equals(self, other: "Value") -> Condition:
+    def equals(self, other: "Value") -> Predicate:
         return self._compared("==", operator.eq, other)
 
-    def _compared(self, sign: str, compare: Callable[[Any, Any], bool], other: "Value") -> Condition:
+    def _compared(self, sign: str, compare: Callable[[Any, Any], bool], other: "Value") -> Predicate:
         def places(scope: Scope) -> tuple[Location, ...]:
             left, right = self.read(scope), other.read(scope)
             is_so = left is not None and right is not None and compare(left, right)
             return HERE if is_so else NOWHERE
 
         cel = f"{self.cel} {sign} {other.cel}"
-        return Condition(_guarded((*self.guards, *other.guards), cel), places)
+        return Predicate(_guarded((*self.guards, *other.guards), cel), places)
 
     @property
     def trimmed(self) -> "Value":
@@ -58,14 +58,14 @@ class Value:
 
         return replace(self, cel=f"{self.cel}.trim()", read=read)
 
-    def starts_with(self, beginning: str) -> Condition:
+    def starts_with(self, beginning: str) -> Predicate:
         """Return the condition that the value, a text, begins so; `beginning` must not hold a quote."""
 
         def places(scope: Scope) -> tuple[Location, ...]:
             value = self.read(scope)
             return HERE if value is not None and value.startswith(beginning) else NOWHERE
 
-        return Condition(_guarded(self.guards, f"{self.cel}.startsWith('{beginning}')"), places)
+        return Predicate(_guarded(self.guards, f"{self.cel}.startsWith('{beginning}')"), places)
 
 
 @dataclass(frozen=True)
@@ -80,14 +80,14 @@ class Field:
         return Field(self.variable, (*self.path, *path.split(".")))
 
     @property
-    def is_set(self) -> Condition:
+    def is_set(self) -> Predicate:
         """Whether the field has a value, given or by default."""
-        return Condition(_guarded(self.guards), lambda scope: NOWHERE if self.find(scope) is None else HERE)
+        return Predicate(_guarded(self.guards), lambda scope: NOWHERE if self.find(scope) is None else HERE)
 
     @property
-    def is_given(self) -> Condition:
+    def is_given(self) -> Predicate:
         """Whether the field has a value; true there, and not at the object that it is a field of."""
-        return Condition(
+        return Predicate(
             _guarded(self.guards), lambda scope: NOWHERE if self.find(scope) is None else (self.path,)
         )
 
@@ -108,7 +108,7 @@ class Field:
         """Return what `key` leads to in this map of texts; it must not hold a quote."""
         return Entry(self, key)
 
-    def any_entry(self, beginning: str, end: str, value: str) -> Condition:
+    def any_entry(self, beginning: str, end: str, value: str) -> Predicate:
         """Return the condition that a key of this map of texts begins and ends so, and leads to `value`.
 
         None of the three must hold a quote.
@@ -123,7 +123,7 @@ class Field:
 
         matches = f"key.startsWith('{beginning}') && key.endsWith('{end}')"
         exists = f"{self.cel}.exists(key, {matches} && {self.cel}[key] == '{value}')"
-        return Condition(_guarded(self.guards, exists), places)
+        return Predicate(_guarded(self.guards, exists), places)
 
     def entries(self, scope: Scope) -> Mapping[str, Any]:
         """Return this map of texts; empty where it is not set."""
@@ -160,7 +160,7 @@ class Field:
             value = value.get(step)
         return value
 
-    def any(self, item: "Field", condition: Condition) -> Condition:
+    def any(self, item: "Field", condition: Predicate) -> Predicate:
         """Return the condition that `condition` holds for an item of this list, which `item` stands for."""
 
         def places(scope: Scope) -> tuple[Location, ...]:
@@ -174,7 +174,7 @@ class Field:
             )
 
         exists = f"{self.cel}.exists({item.variable}, {condition.cel})"
-        return Condition(_guarded(self.guards, exists), places)
+        return Predicate(_guarded(self.guards, exists), places)
 
 
 @dataclass(frozen=True)
@@ -185,9 +185,9 @@ class Entry:
     key: str
 
     @property
-    def is_there(self) -> Condition:
+    def is_there(self) -> Predicate:
         place = (*self.map.path, self.key)
-        return Condition(
+        return Predicate(
             _guarded(self.guards), lambda scope: NOWHERE if self.read(scope) is None else (place,)
         )
 

@@ -53,7 +53,6 @@ class Mount(_Open):
 
     name: Called
     """Name of the volume."""
-
     mount_path: Path
     """Folder or file inside the container."""
 
@@ -63,7 +62,6 @@ class Volume(_Open):
 
     name: Called
     """Name of the volume."""
-
     host_path: Any = refused(
         "a driver or an executor has no folder of its node. Take a claim, a local volume, or `ephemeral`."
     )
@@ -74,22 +72,16 @@ class MainContainer(ApiModel):
 
     name: Called
     """`driver` or `executor`, whichever pod it is."""
-
     env: Annotated[tuple[Variable, ...], Field(max_length=128)] = ()
     """Variables of the environment, from Secrets and ConfigMaps too. Default: none."""
-
     env_from: Annotated[tuple[Free, ...], Field(max_length=32)] = ()
     """Secrets and ConfigMaps of which every key becomes a variable. Default: none."""
-
     volume_mounts: Annotated[tuple[Mount, ...], Field(max_length=64)] = ()
     """Where volumes are mounted. Default: none but Headgate's own."""
-
     volume_devices: Annotated[tuple[Free, ...], Field(max_length=16)] = ()
     """Volumes that are there as block devices. Default: none."""
-
     security_context: ContainerSecurity | None = None
     """Security context of the container, field by field over that of the restricted Pod Security Standard."""
-
     args: Any = refused("set main.arguments.")
     command: Any = refused("set main.file.")
     image: Any = refused("set spec.image.")
@@ -115,14 +107,11 @@ class InitContainer(_Open):
 
     name: Called
     """Name of the container; not `driver` or `executor`."""
-
     security_context: ContainerSecurity | None = None
     """Security context of the container. Default: none, which a namespace with the restricted Pod Security Standard
     refuses."""
-
     env: Annotated[tuple[Variable, ...], Field(max_length=128)] = ()
     """Variables of the environment. Default: none."""
-
     volume_mounts: Annotated[tuple[Mount, ...], Field(max_length=64)] = ()
     """Where volumes are mounted, `tmp` and `work` of the pod among them. Default: none."""
 
@@ -132,7 +121,6 @@ class PodMetadata(ApiModel):
 
     labels: Annotated[dict[str, Text], Field(max_length=64)] = Field(default_factory=dict)
     """Labels. Default: none but Headgate's own."""
-
     annotations: Annotated[dict[str, Label], Field(max_length=64)] = Field(default_factory=dict)
     """Annotations. Default: none but Headgate's own."""
 
@@ -142,57 +130,40 @@ class PodSpec(ApiModel):
 
     affinity: Free | None = None
     """Affinity to nodes and to other pods. Default: none."""
-
     containers: Annotated[tuple[MainContainer, ...], Field(max_length=1)] = ()
     """The container of Spark. Sidecars are `initContainers`. Default: as Headgate makes it."""
-
     dns_config: Free | None = None
     """Settings of the resolver. Default: the cluster's."""
-
     dns_policy: Text | None = None
     """How names are resolved. Default: `ClusterFirst`."""
-
     host_aliases: Annotated[tuple[Free, ...], Field(max_length=32)] = ()
     """Lines of `/etc/hosts`. Default: none."""
-
     host_users: bool | None = None
     """False: users of the pod are none of the node. Default: as the cluster has it."""
-
     image_pull_secrets: Annotated[tuple[Free, ...], Field(max_length=16)] = ()
     """Secrets for pulling images. Default: those of the service account."""
-
     init_containers: Annotated[tuple[InitContainer, ...], Field(max_length=8)] = ()
     """Containers that run before Spark; with `restartPolicy: Always` beside it. Default: none."""
-
     node_selector: Annotated[dict[str, Text], Field(max_length=64)] = Field(default_factory=dict)
     """Labels of nodes to run on. Default: any node."""
-
     preemption_policy: Text | None = None
     """Whether the pod drives others out. Default: as its priority class says."""
-
     priority_class_name: Text | None = None
     """Priority class. Default: the cluster's."""
-
     runtime_class_name: Text | None = None
     """Runtime class. Default: the cluster's."""
-
     scheduler_name: Text | None = None
     """Who chooses the node of a driver; for executors Spark sets what `sparkConf` says. Default: the cluster's."""
-
     security_context: Free | None = None
     """Security context of the pod, field by field over that of the restricted Pod Security Standard: `runAsUser`,
     `fsGroup`, `supplementalGroups` and so on."""
-
     tolerations: Annotated[tuple[Free, ...], Field(max_length=64)] = ()
     """Taints of nodes that are tolerated. Default: none but the cluster's own."""
-
     topology_spread_constraints: Annotated[tuple[Free, ...], Field(max_length=16)] = ()
     """How pods are spread. Executors are selected by `headgate.dev/application` and `headgate.dev/role: executor`.
     Default: the cluster's."""
-
     volumes: Annotated[tuple[Volume, ...], Field(max_length=64)] = ()
     """Volumes. Default: none but Headgate's own, `tmp`, `work` and, of a driver, `control`."""
-
     active_deadline_seconds: Any = refused("set spec.suspend, or ttlAfterFinished.")
     automount_service_account_token: Any = refused("a driver has its token, an executor none.")
     enable_service_links: Any = refused("variables of all Services would be settings of Spark's.")
@@ -215,6 +186,5 @@ class PodTemplate(ApiModel):
 
     metadata: PodMetadata | None = None
     """Marks of the pod. Default: Headgate's own."""
-
     spec: PodSpec | None = None
     """The pod. Default: as Headgate makes it."""

@@ -6,9 +6,9 @@ from functools import reduce
 from operator import or_
 from typing import Any, Final
 
-from headgate.api.condition import Condition, MalformedError
 from headgate.api.expression import Field, duration, text
 from headgate.api.finding import Location
+from headgate.api.predicate import MalformedError, Predicate
 
 THIS: Final = Field("self")
 SOURCE: Final = Field("source")
@@ -31,7 +31,7 @@ class Rule:
 
     id: str
     on: str
-    refused: Condition
+    refused: Predicate
     message: str
     at: str = ""
     names_item: bool = False
@@ -105,15 +105,15 @@ def owned(on: str) -> str:
     return "-".join(on.replace("[]", "").split(".")[-2:])
 
 
-def any_key(keys: tuple[str, ...]) -> Condition:
+def any_key(keys: tuple[str, ...]) -> Predicate:
     return reduce(or_, (THIS.entry(key).is_there for key in keys))
 
 
-def any_field(*names: str) -> Condition:
+def any_field(*names: str) -> Predicate:
     """Return whether an object gives one of these fields, be it empty."""
     return reduce(or_, (THIS[name].untyped.is_given for name in names))
 
 
-def any_name(names: tuple[str, ...], field: str = "name") -> Condition:
+def any_name(names: tuple[str, ...], field: str = "name") -> Predicate:
     """Return whether an item is called by one of these names."""
     return reduce(or_, (ITEM[field].text.equals(text(name)) for name in names))

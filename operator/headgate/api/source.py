@@ -35,15 +35,12 @@ class SourceBacklog(ApiModel):
 
     watermark_lag: Duration | None = None
     """In backlog while the source's watermark is more than this behind the clock. Default: lag does not count."""
-
     pending_records: Records | None = None
     """In backlog while more than this many records wait. Only a source that counts them can tell, as Kafka does;
     files do not. Default: pending records do not count."""
-
     snapshot: ChangeStream | None = None
     """`Debezium`: the source is a change stream of a Kafka topic, and in backlog while it reads the snapshot that the
     connector began with (`source.snapshot` of the envelope). Default: it is none."""
-
     query: Annotated[str, StringConstraints(min_length=1, max_length=4096)] | None = None
     """PromQL expression; in backlog while it returns a sample that is not zero. For whatever Prometheus
     knows and Headgate does not: a maintenance window, a metric of the producer. Default: none."""
@@ -54,7 +51,6 @@ class BacklogRateLimit(ApiModel):
 
     records_per_second: RecordsPerSecond | None = None
     """Records per second, over all partitions of the source, while the query is in backlog. Default: no limit."""
-
     records_per_checkpoint: Records | None = None
     """Records per micro-batch, over all partitions of the source, while the query is in backlog. Default: no
     limit."""
@@ -101,14 +97,11 @@ class RateLimit(ApiModel):
     records_per_second: RecordsPerSecond | None = None
     """Records per second. Fractions are kept: 0.5 is a record every two seconds. Zero is refused; to stop
     reading set `paused`. Default: no limit."""
-
     records_per_checkpoint: Records | None = None
     """Records per micro-batch. Default: no limit."""
-
     max_burst: Duration = timedelta(seconds=10)
     """How much of the rate may be saved up while nothing is read, as a time. Default 10s: a batch per
     commit interval fits, and a pause of an hour does not come back as an hour's records at once."""
-
     during_backlog: UnlimitedOrLimits | None = None
     """What holds while the query is in backlog: `Unlimited`, or an object with limits of its own. Default:
     the same limits as live."""
@@ -119,15 +112,12 @@ class Alignment(ApiModel):
 
     group: GroupName
     """Name of the group. It spans the sources and queries of one application; two groups do not see each other."""
-
     max_drift: Duration
     """How far a member may be planned ahead of the slowest one, in event time. 0s is allowed. Members that
     give different values: the smallest holds."""
-
     update_interval: Duration = timedelta(seconds=1)
     """How often the group's floor is looked at anew between batches. Default 1s: below any delay that a
     person would see, and rare enough to cost nothing."""
-
     idle_after: Duration | None = None
     """How long a member without pending records holds the group at its last event time before it is released.
     Default: `maxDrift`, at least 1s."""
@@ -139,11 +129,9 @@ class EventTime(ApiModel):
     column: Annotated[str, StringConstraints(min_length=1, max_length=253)] | None = None
     """Column of the source, or path into the payload of a Kafka record (`$.pickup.time`), that holds the
     event time. Default: the record's timestamp."""
-
     format: PayloadFormat = PayloadFormat.JSON
     """How the payload is encoded that `column` points into. Avro and Protobuf need a decoder that the job
     registers. Default `Json`."""
-
     max_future: Duration = timedelta(hours=1)
     """Event times further than this ahead of the clock are ignored and counted: one poisoned record must
     not release or block a group. Default 1h: more than clocks go wrong by, less than a wrong unit."""
@@ -163,25 +151,18 @@ class Source(ApiModel):
     name: Name
     """Name that the job gives the source: `readStream.name(...)` (Spark 4.2 and later, with the property
     `spark.sql.streaming.queryEvolution.enableSourceEvolution` and a fresh checkpoint), else its Kafka topic."""
-
     backlog: SourceBacklog = SourceBacklog()
     """What counts as a backlog of this source. Default: nothing, apart from a history being read (`after`)."""
-
     rate_limit: RateLimit | None = None
     """How fast the source may be read. Default: as fast as the batch size allows."""
-
     alignment: Alignment | None = None
     """Group of sources that this one keeps step with. Default: none."""
-
     event_time: EventTime = EventTime()
     """Where the event time of a record is found."""
-
     after: Name | None = None
     """Another source of the query, which is read to its end before this one starts: history, then live, in
     one query. The job joins the two by a plain `union`. Default: starts at once."""
-
     paused: bool = False
     """Reads nothing from this source while true; the others go on. Default false."""
-
     kafka: SourceKafka = SourceKafka()
     """What only Kafka sources have."""

@@ -33,7 +33,7 @@ class UpdateMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class UpdateRule:
     """How changes of one setting take effect."""
 
     update_mode: UpdateMode
@@ -48,116 +48,90 @@ class Setting:
         return self.undone if is_undone and self.undone is not None else self.effect
 
 
-_RESTARTED: Final = Setting(
+_RESTARTED: Final = UpdateRule(
     UpdateMode.RESTART, "the driver is stopped at the end of its batch and started anew"
 )
-_IN_BACKLOG: Final = Setting(
+_IN_BACKLOG: Final = UpdateRule(
     UpdateMode.RESTART,
     "the driver is restarted at the end of its batch if a query is in backlog, otherwise when one enters it",
 )
-_SCALED: Final = Setting(UpdateMode.EXECUTORS, "executors are added or removed, and the queries go on")
-_SCALED_IN_BACKLOG: Final = Setting(
+_SCALED: Final = UpdateRule(UpdateMode.EXECUTORS, "executors are added or removed, and the queries go on")
+_SCALED_IN_BACKLOG: Final = UpdateRule(
     UpdateMode.EXECUTORS, "executors are added or removed while a query is in backlog, and the queries go on"
 )
-_PLANNED: Final = Setting(UpdateMode.LIVE, "in force when the next batch is planned")
-_SIZED: Final = Setting(UpdateMode.LIVE, "the next batch is sized by it")
-_JUDGED: Final = Setting(UpdateMode.LIVE, "the verdict goes by it from the next look at the metrics")
-_STOPPED: Final = Setting(UpdateMode.LIVE, "holds for the next stop")
-_PUBLISHED: Final = Setting(
+_PLANNED: Final = UpdateRule(UpdateMode.LIVE, "in force when the next batch is planned")
+_SIZED: Final = UpdateRule(UpdateMode.LIVE, "the next batch is sized by it")
+_JUDGED: Final = UpdateRule(UpdateMode.LIVE, "the verdict goes by it from the next look at the metrics")
+_STOPPED: Final = UpdateRule(UpdateMode.LIVE, "holds for the next stop")
+_PAUSED: Final = UpdateRule(UpdateMode.LIVE, "nothing more is planned from it", "it is read again")
+_PUBLISHED: Final = UpdateRule(
     UpdateMode.LIVE,
     "committed positions go to this consumer group from the next commit on",
     "they are no longer published",
 )
-_LISTED: Final = Setting(
+_LISTED: Final = UpdateRule(
     UpdateMode.LIVE, "governed from its next batch on", "no longer governed: it runs as the job wrote it"
 )
-_LISTED_SOURCE: Final = Setting(
+_LISTED_SOURCE: Final = UpdateRule(
     UpdateMode.LIVE, "governed from the next batch on", "no longer governed, apart from the size of batches"
 )
-_NOTED: Final = Setting(
+_NOTED: Final = UpdateRule(
     UpdateMode.OPERATOR, "compared with what the driver reports: the image decides which Spark runs"
 )
-_RETRIED: Final = Setting(UpdateMode.OPERATOR, "holds for the next end of the driver")
-_KEPT: Final = Setting(UpdateMode.OPERATOR, "counts from when the application finished", "it is kept")
-_READ: Final = Setting(UpdateMode.OPERATOR, "holds from the next look at the metrics")
+_SUSPENDED: Final = UpdateRule(
+    UpdateMode.OPERATOR, "the driver is stopped at the end of its batch", "the driver is started"
+)
+_RETRIED: Final = UpdateRule(UpdateMode.OPERATOR, "holds for the next end of the driver")
+_KEPT: Final = UpdateRule(UpdateMode.OPERATOR, "counts from when the application finished", "it is kept")
+_READ: Final = UpdateRule(UpdateMode.OPERATOR, "holds from the next look at the metrics")
 
 POD_TEMPLATE: Final = "podTemplate"
-_QUERY: Final = "spec.queries"
-_SOURCE: Final = "spec.queries.sources"
+_TABLE: Final = (
+    (_NOTED, "spec: sparkVersion"),
+    (_RESTARTED, "spec: image sparkConf"),
+    (_RESTARTED, "spec.main: file arguments"),
+    (_RESTARTED, f"spec.driver: cores memory scratch {POD_TEMPLATE}"),
+    (_RESTARTED, f"spec.executor: cores memory scratch {POD_TEMPLATE}"),
+    (_SCALED, "spec.executor: instances"),
+    (_RETRIED, "spec.restart: policy maxRetries backoff maxBackoff resetAfter"),
+    (_STOPPED, "spec.stop: gracePeriod"),
+    (_SUSPENDED, "spec: suspend"),
+    (_KEPT, "spec: ttlAfterFinished"),
+    (_READ, "spec.metrics: source staleAfter onOutage"),
+    (_SCALED_IN_BACKLOG, "spec.duringBacklog.executor: instances"),
+    (_IN_BACKLOG, "spec.duringBacklog: sparkConf"),
+    (_LISTED, "spec: queries"),
+    (_LISTED, "spec.queries: name"),
+    (_PLANNED, "spec.queries.checkpoint: interval intervalDuringBacklog minPause"),
+    (_SIZED, "spec.queries.batch: targetDuration initialRecords maxGrowth maxRecords"),
+    (_JUDGED, "spec.queries.backlog.reentry: above pendingRecordsAbove dwell policy"),
+    (_PLANNED, "spec.queries.live: mode batch"),
+    (_LISTED_SOURCE, "spec.queries: sources"),
+    (_LISTED_SOURCE, "spec.queries.sources: name"),
+    (_JUDGED, "spec.queries.sources.backlog: watermarkLag pendingRecords query"),
+    (_PLANNED, "spec.queries.sources.backlog: snapshot"),
+    (_PLANNED, "spec.queries.sources.rateLimit: recordsPerSecond recordsPerCheckpoint maxBurst"),
+    (_PLANNED, "spec.queries.sources.rateLimit.duringBacklog: recordsPerSecond recordsPerCheckpoint"),
+    (_PLANNED, "spec.queries.sources.alignment: group maxDrift updateInterval idleAfter"),
+    (_PLANNED, "spec.queries.sources.eventTime: column format maxFuture"),
+    (_PLANNED, "spec.queries.sources: after"),
+    (_PAUSED, "spec.queries.sources: paused"),
+    (_PUBLISHED, "spec.queries.sources.kafka: publishGroup"),
+)
+"""Which fields of an object change in which way."""
 
-SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
+SETTINGS: Final[Mapping[str, UpdateRule]] = MappingProxyType(
     {
-        "spec.sparkVersion": _NOTED,
-        "spec.image": _RESTARTED,
-        "spec.main.file": _RESTARTED,
-        "spec.main.arguments": _RESTARTED,
-        "spec.sparkConf": _RESTARTED,
-        "spec.driver.cores": _RESTARTED,
-        "spec.driver.memory": _RESTARTED,
-        "spec.driver.scratch": _RESTARTED,
-        "spec.driver.podTemplate": _RESTARTED,
-        "spec.executor.instances": _SCALED,
-        "spec.executor.cores": _RESTARTED,
-        "spec.executor.memory": _RESTARTED,
-        "spec.executor.scratch": _RESTARTED,
-        "spec.executor.podTemplate": _RESTARTED,
-        "spec.restart.policy": _RETRIED,
-        "spec.restart.maxRetries": _RETRIED,
-        "spec.restart.backoff": _RETRIED,
-        "spec.restart.maxBackoff": _RETRIED,
-        "spec.restart.resetAfter": _RETRIED,
-        "spec.stop.gracePeriod": _STOPPED,
-        "spec.suspend": Setting(
-            UpdateMode.OPERATOR, "the driver is stopped at the end of its batch", "the driver is started"
-        ),
-        "spec.ttlAfterFinished": _KEPT,
-        "spec.metrics.source": _READ,
-        "spec.metrics.staleAfter": _READ,
-        "spec.metrics.onOutage": _READ,
-        "spec.duringBacklog.executor.instances": _SCALED_IN_BACKLOG,
-        "spec.duringBacklog.sparkConf": _IN_BACKLOG,
-        _QUERY: _LISTED,
-        f"{_QUERY}.name": _LISTED,
-        f"{_QUERY}.checkpoint.interval": _PLANNED,
-        f"{_QUERY}.checkpoint.intervalDuringBacklog": _PLANNED,
-        f"{_QUERY}.checkpoint.minPause": _PLANNED,
-        f"{_QUERY}.batch.targetDuration": _SIZED,
-        f"{_QUERY}.batch.initialRecords": _SIZED,
-        f"{_QUERY}.batch.maxGrowth": _SIZED,
-        f"{_QUERY}.batch.maxRecords": _SIZED,
-        f"{_QUERY}.backlog.reentry.above": _JUDGED,
-        f"{_QUERY}.backlog.reentry.pendingRecordsAbove": _JUDGED,
-        f"{_QUERY}.backlog.reentry.dwell": _JUDGED,
-        f"{_QUERY}.backlog.reentry.policy": _JUDGED,
-        f"{_QUERY}.live.mode": _PLANNED,
-        f"{_QUERY}.live.batch": _PLANNED,
-        _SOURCE: _LISTED_SOURCE,
-        f"{_SOURCE}.name": _LISTED_SOURCE,
-        f"{_SOURCE}.backlog.watermarkLag": _JUDGED,
-        f"{_SOURCE}.backlog.pendingRecords": _JUDGED,
-        f"{_SOURCE}.backlog.snapshot": _PLANNED,
-        f"{_SOURCE}.backlog.query": _JUDGED,
-        f"{_SOURCE}.rateLimit.recordsPerSecond": _PLANNED,
-        f"{_SOURCE}.rateLimit.recordsPerCheckpoint": _PLANNED,
-        f"{_SOURCE}.rateLimit.maxBurst": _PLANNED,
-        f"{_SOURCE}.rateLimit.duringBacklog.recordsPerSecond": _PLANNED,
-        f"{_SOURCE}.rateLimit.duringBacklog.recordsPerCheckpoint": _PLANNED,
-        f"{_SOURCE}.alignment.group": _PLANNED,
-        f"{_SOURCE}.alignment.maxDrift": _PLANNED,
-        f"{_SOURCE}.alignment.updateInterval": _PLANNED,
-        f"{_SOURCE}.alignment.idleAfter": _PLANNED,
-        f"{_SOURCE}.eventTime.column": _PLANNED,
-        f"{_SOURCE}.eventTime.format": _PLANNED,
-        f"{_SOURCE}.eventTime.maxFuture": _PLANNED,
-        f"{_SOURCE}.after": _PLANNED,
-        f"{_SOURCE}.paused": Setting(UpdateMode.LIVE, "nothing more is planned from it", "it is read again"),
-        f"{_SOURCE}.kafka.publishGroup": _PUBLISHED,
+        f"{owner}.{field}": rule
+        for rule, row in _TABLE
+        for owner, fields in [row.split(": ")]
+        for field in fields.split()
     }
 )
 """By path, without the brackets of lists. A list of queries or sources stands for an item that comes or goes."""
 
 
-def setting_at(path: str) -> Setting:
+def setting_at(path: str) -> UpdateRule:
     """Return how a change at `path` takes effect: of the setting there, or of all below it at once (the dearest).
 
     `path` is one of the resource, with or without brackets; raises ValueError for one that the resource does not

@@ -10,7 +10,7 @@ import typer
 from headgate.cli.cluster.options import AllNamespaces, Context, Kubeconfig, Namespace, Where
 
 if TYPE_CHECKING:
-    from headgate.cli.checks import Finding
+    from headgate.cli.checks import CheckResult
 
 
 def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
@@ -69,7 +69,7 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
         raise typer.Exit(exit_code(_shown(findings, as_json=as_json)))
 
 
-def _shown(findings: "Iterator[Finding]", *, as_json: bool) -> "list[Finding]":
+def _shown(findings: "Iterator[CheckResult]", *, as_json: bool) -> "list[CheckResult]":
     """Print findings, each as soon as it is there, and return them."""
     from dataclasses import asdict
 

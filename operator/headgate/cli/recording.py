@@ -67,7 +67,7 @@ class _Observation(_Recorded):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LinePosition:
     """Where a line stands."""
 
     file: str
@@ -85,7 +85,7 @@ class Place:
 
 def read_line(raw: bytes, file: str, number: int) -> Line | None:
     """Return the observation of a line, `None` for a blank one; raise RecordingError if it is none."""
-    place = Place(file, number)
+    place = LinePosition(file, number)
     try:
         text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError:
@@ -115,7 +115,7 @@ def _unknown_name(name: str, known: Collection[str], what: str) -> str:
     return f"{_shown(name)} is not known; {names}{did_you_mean(name, known)}"
 
 
-def _parsed(text: str, place: Place) -> Any:
+def _parsed(text: str, place: LinePosition) -> Any:
     def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
         if len(members) < len(pairs):

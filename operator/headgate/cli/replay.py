@@ -25,7 +25,7 @@ from headgate.decision.voters import Reason
 from headgate.errors import InvalidInputError, UsageError
 
 if TYPE_CHECKING:
-    from headgate.cli.recording import Line, Place
+    from headgate.cli.recording import Line, LinePosition
 
 
 def replay(
@@ -56,14 +56,14 @@ def verdicts(
 
     Raises UsageError, with line and field, at the first line that cannot be decided on, and where there is none.
     """
-    from headgate.cli.recording import Place, read_line
+    from headgate.cli.recording import LinePosition, read_line
 
     replays = {name: _Replay(policy) for name, policy in policies.items()}
     for number, raw in enumerate(recording, start=1):
         line = read_line(raw, file, number)
         if line is None:
             continue
-        place, query = Place(file, number), line.observation.query
+        place, query = LinePosition(file, number), line.observation.query
         if query not in replays:
             raise place.unknown(query, replays, "the queries of the resource", "query")
         yield _document(*replays[query].decide(line, place))
@@ -79,7 +79,7 @@ class _Replay:
     memory: Memory = field(default_factory=Memory)
     last: Line | None = None
 
-    def decide(self, line: Line, place: Place) -> tuple[Observation, Verdict]:
+    def decide(self, line: Line, place: LinePosition) -> tuple[Observation, Verdict]:
         self._check(line.observation, place)
         seen = line.observation
         if not line.has_attempt and self.last is not None:
@@ -88,7 +88,7 @@ class _Replay:
         self.last = replace(line, observation=seen)
         return seen, verdict
 
-    def _check(self, seen: Observation, place: Place) -> None:
+    def _check(self, seen: Observation, place: LinePosition) -> None:
         known = [source.name for source in self.policy.sources]
         for name in seen.sources:
             if name not in known:

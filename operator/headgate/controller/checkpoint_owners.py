@@ -29,14 +29,14 @@ Age = tuple[str, str]
 """When an application was created, and its uid: one of two is always older."""
 
 
-class Location(NamedTuple):
+class CheckpointLocation(NamedTuple):
     """A checkpoint location, as applications of one namespace know it."""
 
     namespace: str
     path: str
 
 
-class Writer(NamedTuple):
+class CheckpointWriter(NamedTuple):
     """A driver that may write."""
 
     application: Key
@@ -47,16 +47,18 @@ class CheckpointOwners:
     """The locations that applications and living drivers name."""
 
     def __init__(self) -> None:
-        self._declared: dict[Location, dict[Key, Age]] = defaultdict(dict)
-        self._locations_of: dict[Key, tuple[Location, ...]] = {}
-        self._written: dict[Location, dict[str, Writer]] = defaultdict(dict)
+        self._declared: dict[CheckpointLocation, dict[Key, Age]] = defaultdict(dict)
+        self._locations_of: dict[Key, tuple[CheckpointLocation, ...]] = {}
+        self._written: dict[CheckpointLocation, dict[str, CheckpointWriter]] = defaultdict(dict)
         """By uid of the pod."""
-        self._written_by: dict[str, tuple[Location, ...]] = {}
+        self._written_by: dict[str, tuple[CheckpointLocation, ...]] = {}
 
     def declare(self, application: Manifest) -> None:
         key = key_of(application)
         self.withdraw(key)
-        if locations := tuple(Location(key.namespace, path) for path in _declared_locations(application)):
+        if locations := tuple(
+            CheckpointLocation(key.namespace, path) for path in _declared_locations(application)
+        ):
             metadata = application["metadata"]
             self._locations_of[key] = locations
             for location in locations:
@@ -94,10 +96,10 @@ class CheckpointOwners:
         if application is None:
             return
         named = (metadata.get("annotations") or {}).get(LOCATIONS, "").splitlines()
-        locations = tuple(Location(metadata["namespace"], path) for path in named)
+        locations = tuple(CheckpointLocation(metadata["namespace"], path) for path in named)
         self._written_by[mark] = locations
         for location in locations:
-            self._written[location][mark] = Writer(application, metadata["name"])
+            self._written[location][mark] = CheckpointWriter(application, metadata["name"])
 
     def _strike(self, mark: str) -> None:
         for location in self._written_by.pop(mark, ()):
@@ -117,7 +119,7 @@ class CheckpointOwners:
                 )
         return None
 
-    def _holder(self, key: Key, location: Location) -> str | None:
+    def _holder(self, key: Key, location: CheckpointLocation) -> str | None:
         """Return who has the location instead of `key`, and what to do about it."""
         declared = self._declared[location]
         older = sorted((age, other) for other, age in declared.items() if age < declared[key])
@@ -156,6 +158,6 @@ def _controller(pod: Manifest) -> Key | None:
     return None
 
 
-def _drop_if_empty(index: dict[Location, Any], location: Location) -> None:
+def _drop_if_empty(index: dict[CheckpointLocation, Any], location: CheckpointLocation) -> None:
     if not index[location]:
         del index[location]

@@ -19,7 +19,7 @@ from contextlib import suppress
 import structlog
 
 from headgate.adapters.kubernetes.cache import Cache, application_of, version_of
-from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Manifest
+from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, ApiServer, Manifest
 from headgate.adapters.kubernetes.events import EventRecorder, Recorder
 from headgate.adapters.kubernetes.executor_pods import ExecutorLooks
 from headgate.adapters.kubernetes.history import Known, StoreHistory
@@ -28,10 +28,10 @@ from headgate.adapters.kubernetes.writer import Writer
 from headgate.adapters.kubernetes.writes import ReleaseApplication
 from headgate.adapters.metrics.poller import Measurements
 from headgate.controller.checkpoint_owners import CheckpointOwners
-from headgate.controller.reconciliation import Options, Reconciliation, Sight, Surroundings
+from headgate.controller.reconciliation import ReconcileOptions, Reconciliation, Sight, Surroundings
 from headgate.controller.record import (
+    ApplicationRecord,
     Declared,
-    Record,
     RefusedSpec,
     is_overdue,
     is_to_stop,
@@ -49,9 +49,9 @@ class Controller:
 
     def __init__(  # noqa: PLR0913  clock and chance are set by tests alone
         self,
-        cluster: Cluster,
+        cluster: ApiServer,
         measurements: Measurements,
-        options: Options | None = None,
+        options: ReconcileOptions | None = None,
         *,
         recorder: Recorder | None = None,
         decided: Callable[[Key, Outcome], object] = lambda _key, _outcome: None,
@@ -59,7 +59,7 @@ class Controller:
         clock: Callable[[], float] = time.time,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        options = options or Options()
+        options = options or ReconcileOptions()
         self._cluster = cluster
         self._measurements = measurements
         self._options = options
@@ -70,7 +70,7 @@ class Controller:
         self.cache = Cache()
         """What is known of the cluster, for whoever compares it with what is there."""
         self._owners = CheckpointOwners()
-        self._records: dict[Key, Record] = {}
+        self._records: dict[Key, ApplicationRecord] = {}
         self.history = StoreHistory()
         """Compares what is read with what was known before."""
         self._around = Surroundings(
@@ -140,7 +140,7 @@ class Controller:
             raise
         return self._clock() if record.is_surprised else look_again_at
 
-    async def _reconcile(self, key: Key, manifest: Manifest, record: Record) -> float:
+    async def _reconcile(self, key: Key, manifest: Manifest, record: ApplicationRecord) -> float:
         now, declared = self._clock(), self._declared(key, manifest, record)
         sight = Sight(
             application=manifest,
@@ -181,7 +181,7 @@ class Controller:
         with suppress(TransientError):
             await writer.carry_out([ReleaseApplication()])
 
-    def _declared(self, key: Key, manifest: Manifest, record: Record) -> Declared:
+    def _declared(self, key: Key, manifest: Manifest, record: ApplicationRecord) -> Declared:
         """Return what the application declares, and have metrics read for it."""
         declared = record.declared(manifest, self._options.drivers)
         if not isinstance(declared, RefusedSpec) and record.watched != record.mark:
@@ -189,11 +189,11 @@ class Controller:
             record.watched = record.mark
         return declared
 
-    def _record(self, key: Key, manifest: Manifest) -> Record:
+    def _record(self, key: Key, manifest: Manifest) -> ApplicationRecord:
         uid = manifest["metadata"]["uid"]
         record = self._records.get(key)
         if record is None or record.uid != uid:
-            record = self._records[key] = Record(uid)
+            record = self._records[key] = ApplicationRecord(uid)
         return record
 
     def _decided(self, key: Key, outcome: Outcome, again_at: float) -> None:

@@ -30,7 +30,7 @@ PACE_SECONDS = 1.0
 
 
 @dataclass(slots=True)
-class Pace(Generic[K]):
+class KeyRateLimiter(Generic[K]):
     """A token bucket for each key, which holds `burst` reconciles and gets one more every `seconds`.
 
     Kept is when the bucket will be full again (the generic cell rate algorithm, ITU-T I.371); of a full one nothing.
@@ -84,7 +84,7 @@ class WorkQueue(Generic[K]):
     """Keys, each with the time at which it is due. Times are seconds on one clock, that of the caller."""
 
     backoff: Backoff = field(default_factory=Backoff)
-    pace: Pace[K] = field(default_factory=Pace)
+    pace: KeyRateLimiter[K] = field(default_factory=KeyRateLimiter)
     group: Callable[[K], str] = lambda _key: ""
     """The group of a key: groups take turns."""
     share: int | None = None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from headgate.adapters.kubernetes.client import Cluster, Manifest
+from headgate.adapters.kubernetes.client import ApiServer, Manifest
 from headgate.adapters.kubernetes.events import Recorder
 from headgate.adapters.kubernetes.executor_pods import ExecutorLooks
 from headgate.adapters.kubernetes.manifests import Owner
@@ -31,7 +31,7 @@ from headgate.api.application import SparkApplication
 from headgate.api.status import SparkApplicationStatus
 from headgate.clock import steady_seconds
 from headgate.controller.checkpoint_owners import CheckpointOwners
-from headgate.controller.record import Record, RefusedSpec, digest_of
+from headgate.controller.record import ApplicationRecord, RefusedSpec, digest_of
 from headgate.decision.driver import Obstacle, State
 from headgate.errors import ApiRefused, ApiUnavailable, TransientError
 from headgate.key import Key, key_of
@@ -59,7 +59,7 @@ AT_REST_SECONDS = 1800.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class ReconcileOptions:
     """What the operator's settings say about its reconciles."""
 
     drivers: DriverDefaults = field(default_factory=DriverDefaults)
@@ -74,9 +74,9 @@ class Options:
 class Surroundings:
     """What all reconciles share."""
 
-    cluster: Cluster
+    cluster: ApiServer
     recorder: Recorder
-    options: Options
+    options: ReconcileOptions
     owners: CheckpointOwners
     executors: ExecutorLooks
     seen: Callable[[Manifest], object]
@@ -105,7 +105,7 @@ class Sight:
 class Reconciliation:
     """One reconcile."""
 
-    def __init__(self, around: Surroundings, sight: Sight, record: Record) -> None:
+    def __init__(self, around: Surroundings, sight: Sight, record: ApplicationRecord) -> None:
         self._around = around
         self._sight = sight
         self._record = record

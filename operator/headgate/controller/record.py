@@ -56,7 +56,7 @@ Mark = tuple[int, bytes]
 
 
 @dataclass(slots=True)
-class Record:
+class ApplicationRecord:
     """One application, by its uid: one of the same name that is created later starts with nothing."""
 
     uid: str

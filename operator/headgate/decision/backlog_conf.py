@@ -86,7 +86,7 @@ class LivingDriver:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class ConfInputs:
     """What the choice is made on."""
 
     now: float

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from headgate.decision.driver import Driver, Exit, History
+from headgate.decision.driver import Exit, History, SeenDriver
 from headgate.decision.situation import Situation
 from headgate_contract.exit_codes import ExitCode
 
@@ -55,7 +55,7 @@ def end_is_booked(s: Situation) -> History:
     return _booked(s, end, run_seconds=end.at - history.started_at)
 
 
-def unbooked_end(driver: Driver | None, history: History, now: float) -> Exit | None:
+def unbooked_end(driver: SeenDriver | None, history: History, now: float) -> Exit | None:
     """Return how the attempt has ended; `None` where it has not, or that is booked already."""
     if history.ended or history.started_at is None:
         return None

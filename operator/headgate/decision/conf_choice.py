@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from headgate.decision.backlog_conf import BacklogConf, Choice, ConfReason, LivingDriver, Moment, Trial
+from headgate.decision.backlog_conf import BacklogConf, Choice, ConfInputs, ConfReason, LivingDriver, Trial
 
 MINIMUM_UPTIME_SECONDS = 300.0
 """Two batches of the usual `intervalDuringBacklog`, and as long as Flink's autoscaler lets a job settle."""
@@ -30,7 +30,7 @@ COOL_DOWN_SECONDS = 900.0
 """Seconds between two restarts: three times the minimum uptime, so that a flipping verdict seldom costs any."""
 
 
-def choose(conf: BacklogConf, moment: Moment) -> Choice:
+def choose(conf: BacklogConf, moment: ConfInputs) -> Choice:
     """Return what the driver is to run with from `moment` on, after what `conf` says was before."""
     for update in UPDATES:
         conf = update(conf, moment)
@@ -40,14 +40,14 @@ def choose(conf: BacklogConf, moment: Moment) -> Choice:
 # What is learned ----------------------------------------------------------------------------------
 
 
-def verdict_is_heard(conf: BacklogConf, moment: Moment) -> BacklogConf:
+def verdict_is_heard(conf: BacklogConf, moment: ConfInputs) -> BacklogConf:
     """A verdict that has changed is dated; one that is not heard stays as it was."""
     if moment.backlog is None or moment.backlog == conf.backlog:
         return conf
     return replace(conf, backlog=moment.backlog, since=moment.now)
 
 
-def clock_was_set_back(conf: BacklogConf, moment: Moment) -> BacklogConf:
+def clock_was_set_back(conf: BacklogConf, moment: ConfInputs) -> BacklogConf:
     """What a clock has dated far in the future counts from now, so that it puts nothing off for good."""
     if conf.since > moment.now + MINIMUM_UPTIME_SECONDS:
         conf = replace(conf, since=moment.now)
@@ -56,7 +56,7 @@ def clock_was_set_back(conf: BacklogConf, moment: Moment) -> BacklogConf:
     return conf
 
 
-def person_has_seen_to_it(conf: BacklogConf, moment: Moment) -> BacklogConf:
+def person_has_seen_to_it(conf: BacklogConf, moment: ConfInputs) -> BacklogConf:
     """Who suspends the application, or changes what its driver starts with, wants it to be tried again."""
     if moment.suspended:
         return replace(conf, trial=None, restarted_attempt=None)
@@ -65,7 +65,7 @@ def person_has_seen_to_it(conf: BacklogConf, moment: Moment) -> BacklogConf:
     return conf
 
 
-def driver_shows_what_it_runs(conf: BacklogConf, moment: Moment) -> BacklogConf:
+def driver_shows_what_it_runs(conf: BacklogConf, moment: ConfInputs) -> BacklogConf:
     """A driver that the memory has forgotten is adopted, not restarted."""
     driver = moment.driver
     if driver is None or driver.is_ending or driver.revision not in (moment.revision, moment.plain_revision):
@@ -73,7 +73,7 @@ def driver_shows_what_it_runs(conf: BacklogConf, moment: Moment) -> BacklogConf:
     return replace(conf, in_force=driver.revision == moment.revision)
 
 
-def trial_is_measured(conf: BacklogConf, moment: Moment) -> BacklogConf:
+def trial_is_measured(conf: BacklogConf, moment: ConfInputs) -> BacklogConf:
     """What the restart has changed is known once all that was measured before, and is still behind, is so again."""
     trial, driver = conf.trial, moment.driver
     if trial is None or trial.after or driver is None or driver.revision != trial.revision:
@@ -85,7 +85,7 @@ def trial_is_measured(conf: BacklogConf, moment: Moment) -> BacklogConf:
     return replace(conf, trial=replace(trial, after=known)) if known.keys() == after.keys() else conf
 
 
-UPDATES: tuple[Callable[[BacklogConf, Moment], BacklogConf], ...] = (
+UPDATES: tuple[Callable[[BacklogConf, ConfInputs], BacklogConf], ...] = (
     clock_was_set_back,
     verdict_is_heard,
     person_has_seen_to_it,
@@ -97,7 +97,7 @@ UPDATES: tuple[Callable[[BacklogConf, Moment], BacklogConf], ...] = (
 # What is chosen -----------------------------------------------------------------------------------
 
 
-def next_driver_starts_anyway(conf: BacklogConf, moment: Moment) -> Choice | None:
+def next_driver_starts_anyway(conf: BacklogConf, moment: ConfInputs) -> Choice | None:
     """A start for another reason takes the verdict with it."""
     if not moment.may_choose_freely:
         return None
@@ -107,7 +107,7 @@ def next_driver_starts_anyway(conf: BacklogConf, moment: Moment) -> Choice | Non
     return _as_it_is(_having_left(replace(conf, in_force=in_force)))
 
 
-def driver_is_ending(conf: BacklogConf, moment: Moment) -> Choice | None:
+def driver_is_ending(conf: BacklogConf, moment: ConfInputs) -> Choice | None:
     """What is under way is not called off: the next driver starts soon enough."""
     driver = moment.driver
     if driver is None or not driver.is_ending:
@@ -117,7 +117,7 @@ def driver_is_ending(conf: BacklogConf, moment: Moment) -> Choice | None:
     return _as_it_is(conf)
 
 
-def driver_runs_as_asked(conf: BacklogConf, moment: Moment) -> Choice | None:
+def driver_runs_as_asked(conf: BacklogConf, moment: ConfInputs) -> Choice | None:
     """Nothing is to be changed; a trial may be waiting to be measured."""
     if conf.backlog not in (None, conf.in_force):
         return None
@@ -128,17 +128,17 @@ def driver_runs_as_asked(conf: BacklogConf, moment: Moment) -> Choice | None:
     return replace(_as_it_is(conf), until=due if due > moment.now else None)
 
 
-def verdict_is_not_heard(conf: BacklogConf, moment: Moment) -> Choice | None:
+def verdict_is_not_heard(conf: BacklogConf, moment: ConfInputs) -> Choice | None:
     """Missing data never restarts a driver."""
     return Choice(conf=conf, reason=ConfReason.NOT_HEARD) if moment.backlog is None else None
 
 
-def restart_did_not_help(conf: BacklogConf, _moment: Moment) -> Choice | None:
+def restart_did_not_help(conf: BacklogConf, _moment: ConfInputs) -> Choice | None:
     """What was tried and has not helped is not tried again."""
     return _as_it_is(conf) if conf.backlog and _did_not_help(conf) else None
 
 
-def one_batch_spans_the_backlog(conf: BacklogConf, moment: Moment) -> Choice | None:
+def one_batch_spans_the_backlog(conf: BacklogConf, moment: ConfInputs) -> Choice | None:
     """The batch begins when the backlog does; a driver that could not be restarted by then reads it to its end."""
     if not (conf.backlog and moment.spans_backlog):
         return None
@@ -148,7 +148,7 @@ def one_batch_spans_the_backlog(conf: BacklogConf, moment: Moment) -> Choice | N
     return Choice(conf=conf, reason=ConfReason.BATCH_SPANS_BACKLOG)
 
 
-def driver_is_young(conf: BacklogConf, moment: Moment) -> Choice | None:
+def driver_is_young(conf: BacklogConf, moment: ConfInputs) -> Choice | None:
     """It has to run for long enough under this verdict; where one batch spans the backlog, under any."""
     driver = moment.driver
     if driver is None:
@@ -160,7 +160,7 @@ def driver_is_young(conf: BacklogConf, moment: Moment) -> Choice | None:
     return Choice(conf=conf, reason=ConfReason.MINIMUM_UPTIME, until=due) if moment.now < due else None
 
 
-def restarted_lately(conf: BacklogConf, moment: Moment) -> Choice | None:
+def restarted_lately(conf: BacklogConf, moment: ConfInputs) -> Choice | None:
     """Two restarts for a verdict are some time apart, whichever way they go."""
     if conf.restarted_at is None:
         return None
@@ -168,7 +168,7 @@ def restarted_lately(conf: BacklogConf, moment: Moment) -> Choice | None:
     return Choice(conf=conf, reason=ConfReason.COOL_DOWN, until=due) if moment.now < due else None
 
 
-def driver_is_restarted(conf: BacklogConf, moment: Moment) -> Choice | None:
+def driver_is_restarted(conf: BacklogConf, moment: ConfInputs) -> Choice | None:
     """The driver stops at the end of its batch, and what it did in backlog is kept to compare."""
     driver = moment.driver
     if driver is None:
@@ -183,7 +183,7 @@ def driver_is_restarted(conf: BacklogConf, moment: Moment) -> Choice | None:
     return Choice(conf=_having_left(conf), reason=ConfReason.RESTARTING)
 
 
-CHECKS: tuple[Callable[[BacklogConf, Moment], Choice | None], ...] = (  # the first to answer decides
+CHECKS: tuple[Callable[[BacklogConf, ConfInputs], Choice | None], ...] = (  # the first to answer decides
     next_driver_starts_anyway,
     driver_is_ending,
     driver_runs_as_asked,
@@ -211,7 +211,7 @@ def _tried_at(conf: BacklogConf, driver: LivingDriver) -> float:
     return max(conf.since, driver.started_at) + MINIMUM_UPTIME_SECONDS
 
 
-def _trial(conf: BacklogConf, moment: Moment, driver: LivingDriver) -> Trial:
+def _trial(conf: BacklogConf, moment: ConfInputs, driver: LivingDriver) -> Trial:
     """Return a trial that begins, with what was measured in this backlog; before it, batches were others."""
     if moment.now < _tried_at(conf, driver):
         return Trial(revision=moment.revision, before={})

@@ -125,7 +125,7 @@ class Obstacle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Driver:
+class SeenDriver:
     """The newest driver that is to be seen, alive or dead."""
 
     attempt: int

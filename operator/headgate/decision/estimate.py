@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from headgate.decision.observation import Observation
-from headgate.decision.policy import UNLIMITED, QueryPolicy, RateLimit, SourcePolicy
+from headgate.decision.policy import QueryPolicy, SourcePolicy
+from headgate_contract import RateControl
 
 NEVER: Final = "never"
 Eta = float | Literal["never"] | None
@@ -66,12 +67,14 @@ def rate_limit_in_force(
     Infinite when one of them is unlimited, as those are that the resource does not list; `None` when a limit per
     checkpoint meets an unknown interval.
     """
-    limits = {source.name: source.rate_limit_in(backlog=backlog) for source in sources}
+    limits = {
+        source.name: source.rate_limit_during_backlog if backlog else source.rate_limit for source in sources
+    }
     total = 0.0
     for name in _names(seen, sources):
         if seen.source(name).finished or seen.source(name).has_nothing_pending:
             continue
-        limit = records_per_second(limits.get(name, UNLIMITED), interval_seconds)
+        limit = records_per_second(limits.get(name), interval_seconds)
         if limit is None:
             return None
         total += limit
@@ -82,12 +85,14 @@ def _names(seen: Observation, sources: Sequence[SourcePolicy]) -> tuple[str, ...
     return tuple(dict.fromkeys((*(source.name for source in sources), *seen.sources)))
 
 
-def records_per_second(limit: RateLimit, interval_seconds: float | None) -> float | None:
-    """Return a rate limit as a rate: the smaller of its two parts, each as a rate.
+def records_per_second(limit: RateControl | None, interval_seconds: float | None) -> float | None:
+    """Return a rate limit as a rate: the smaller of its two parts, each as a rate; infinite where there is none.
 
     A limit per checkpoint is one rate per commit interval. While no commit is due before the backlog is read
     (interval 0) it limits nothing; while the interval is unknown, so is the rate.
     """
+    if limit is None:
+        return math.inf
     per_second = math.inf if limit.records_per_second is None else limit.records_per_second
     if limit.records_per_checkpoint is None or interval_seconds == 0:
         return per_second

@@ -24,13 +24,13 @@ from headgate.decision.backoff import RestartPolicy, RestartWhen
 from headgate.decision.booking import brought_up_to_date
 from headgate.decision.driver import (
     Desired,
-    Driver,
     Finish,
     History,
     Kill,
     Obstacle,
     Release,
     Remove,
+    SeenDriver,
     Start,
     State,
     Step,
@@ -54,7 +54,7 @@ resource that cannot be deleted is worse than a driver that is ended with it."""
 
 
 def next_step(  # noqa: PLR0913  three things that are seen, and the two that make it repeatable
-    driver: Driver | None,
+    driver: SeenDriver | None,
     desired: Desired,
     history: History,
     *,

@@ -11,14 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from headgate_contract import RateControl, ReentryControl
 from headgate_contract.triggers import interval_in_force
-
-
-class ReentryPolicy(StrEnum):
-    """Whether a query that has been live may fall back into backlog by its lag in the same attempt."""
-
-    ALLOWED = "Allowed"
-    NEVER = "Never"
 
 
 class OnOutage(StrEnum):
@@ -26,17 +20,6 @@ class OnOutage(StrEnum):
 
     HOLD = "Hold"
     NORMAL = "Normal"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateLimit:
-    """How much one source may read; where both limits are set, both hold. Neither set: no limit."""
-
-    records_per_second: float | None = None
-    records_per_checkpoint: float | None = None
-
-
-UNLIMITED = RateLimit()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +31,9 @@ class SourcePolicy:
     pending_records: float | None = None
     query_configured: bool = False
     paused: bool = False
-    rate_limit: RateLimit = UNLIMITED
-    rate_limit_during_backlog: RateLimit | None = None
-    """Replaces `rate_limit` in backlog; `None` keeps it, `UNLIMITED` lifts it."""
+    rate_limit: RateControl | None = None
+    rate_limit_during_backlog: RateControl | None = None
+    """The limit while the query is in backlog; `None` is no limit, as in the control document."""
 
     @property
     def has_metric_voter(self) -> bool:
@@ -58,23 +41,6 @@ class SourcePolicy:
         return self.query_configured or not (
             self.watermark_lag_seconds is None and self.pending_records is None
         )
-
-    def rate_limit_in(self, *, backlog: bool) -> RateLimit:
-        if backlog and self.rate_limit_during_backlog is not None:
-            return self.rate_limit_during_backlog
-        return self.rate_limit
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reentry:
-    """How a lag voter that has said no comes to say yes again."""
-
-    policy: ReentryPolicy = ReentryPolicy.ALLOWED
-    above_seconds: float | None = None
-    """For `WatermarkLag`; `None`: twice the source's own threshold."""
-    pending_records_above: float | None = None
-    """For `PendingRecords`; `None`: twice the source's own threshold."""
-    dwell_seconds: float = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +54,7 @@ class QueryPolicy:
     """`None`: the job's own trigger interval, which only the driver knows."""
     interval_during_backlog_seconds: float | None = None
     """`None`: as in normal time. 0: no commit until the backlog is read."""
-    reentry: Reentry = field(default_factory=Reentry)
+    reentry: ReentryControl = field(default_factory=ReentryControl)
     stale_after_seconds: float = 60.0
     on_outage: OnOutage = OnOutage.HOLD
 

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headgate.decision.driver import Action, Desired, Driver, History, Obstacle, State, Step, StepReason, Stop
+from headgate.decision.driver import (
+    Action,
+    Desired,
+    History,
+    Obstacle,
+    SeenDriver,
+    State,
+    Step,
+    StepReason,
+    Stop,
+)
 
 SCRIPT_SECONDS = 10.0
 """The launcher itself gives up on a batch after the grace period; then the script has so long to its own end."""
@@ -21,7 +31,7 @@ PATIENCE_SECONDS = 60.0
 class Situation:
     """What is seen, wanted and known."""
 
-    driver: Driver | None
+    driver: SeenDriver | None
     obstacle: Obstacle | None
     desired: Desired
     history: History
@@ -29,7 +39,7 @@ class Situation:
     jitter: float
 
     @property
-    def living(self) -> Driver | None:
+    def living(self) -> SeenDriver | None:
         """The driver, unless it has ended."""
         return self.driver if self.driver is not None and self.driver.exit is None else None
 
@@ -49,7 +59,7 @@ class Situation:
             state=state, action=action, reason=reason, message=message, history=self.history, until=until
         )
 
-    def stopping(self, living: Driver, reason: StepReason, message: str) -> Step:
+    def stopping(self, living: SeenDriver, reason: StepReason, message: str) -> Step:
         """Ask `living` to stop, and date the first time that it was asked."""
         asked_at = (
             self.now if self.history.stop_asked_at is None else min(self.history.stop_asked_at, self.now)

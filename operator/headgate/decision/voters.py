@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from headgate.decision.observation import SourceObservation
-from headgate.decision.policy import QueryPolicy, Reentry, ReentryPolicy, SourcePolicy
+from headgate.decision.policy import QueryPolicy, SourcePolicy
+from headgate_contract import ReentryControl
 from headgate_contract.lag_votes import AT_ONCE, Latch, ReentryRule, Standing, vote
 
 
@@ -40,7 +41,7 @@ class Voter:
     threshold: Callable[[SourcePolicy], float | None]
     """What the value must exceed; `None`: this source does not ask."""
     value: Callable[[SourceObservation, SourcePolicy], float | None]
-    reentry_threshold: Callable[[Reentry], float | None] | None = None
+    reentry_threshold: Callable[[ReentryControl], float | None] | None = None
     """What a voter that has said no must exceed instead; `None`: it needs no re-entry."""
 
     def vote(
@@ -81,7 +82,7 @@ class Voter:
             above=self.reentry_threshold(reentry),
             dwell_seconds=reentry.dwell_seconds,
             stale_after_seconds=policy.stale_after_seconds,
-            is_allowed=reentry.policy is not ReentryPolicy.NEVER,
+            is_allowed=reentry.allowed,
         )
 
 

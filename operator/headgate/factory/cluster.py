@@ -12,7 +12,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
 
 from headgate.adapters.address import Address, Located
-from headgate.adapters.kubernetes.client import Cluster, Manifest, connection
+from headgate.adapters.kubernetes.client import ApiServer, Manifest, connection
 from headgate.adapters.kubernetes.events import EventRecorder, Outbox
 from headgate.adapters.kubernetes.names import METRICS_PORT
 from headgate.adapters.kubernetes.pods import attempt_of, is_ended
@@ -23,7 +23,7 @@ from headgate.adapters.metrics.poller import ChosenPoller, NoPrometheus
 from headgate.adapters.metrics.prometheus.client import PrometheusOptions
 from headgate.adapters.metrics.prometheus.poller import PrometheusPoller
 from headgate.controller.cluster import Controller
-from headgate.controller.reconciliation import CLUSTER_WRITE_POLICY, Options
+from headgate.controller.reconciliation import CLUSTER_WRITE_POLICY, ReconcileOptions
 from headgate.errors import UsageError
 from headgate.key import Key
 from headgate.metrics import OperatorMetrics
@@ -39,7 +39,7 @@ class ClusterOperator:
 
     api: ApiClient
     """The connection, for whoever watches."""
-    cluster: Cluster
+    cluster: ApiServer
     controller: Controller
     events: Outbox
     """Events that wait to be sent; somebody has to run it."""
@@ -63,7 +63,7 @@ async def cluster_operator(
     """
     api = await connect()
     cluster = _cluster(api, settings, metrics)
-    options = Options(
+    options = ReconcileOptions(
         drivers=driver_defaults(settings),
         write_policy=replace(
             CLUSTER_WRITE_POLICY, small_changes_seconds=settings.status_refresh.total_seconds()
@@ -94,13 +94,13 @@ def fresh_seconds(settings: Settings) -> float:
     return min(FRESH_SECONDS, settings.lease_renew_deadline.total_seconds())
 
 
-async def connected(settings: Settings, metrics: OperatorMetrics) -> Cluster:
+async def connected(settings: Settings, metrics: OperatorMetrics) -> ApiServer:
     """Return one more connection, for an event loop of its own."""
     return _cluster(await connect(), settings, metrics)
 
 
-def _cluster(api: ApiClient, settings: Settings, metrics: OperatorMetrics) -> Cluster:
-    return Cluster(api, timeout_seconds=settings.api_timeout.total_seconds(), listener=metrics.called)
+def _cluster(api: ApiClient, settings: Settings, metrics: OperatorMetrics) -> ApiServer:
+    return ApiServer(api, timeout_seconds=settings.api_timeout.total_seconds(), listener=metrics.called)
 
 
 def prometheus_options(settings: Settings) -> PrometheusOptions | None:

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import structlog
 
-from headgate.adapters.kubernetes.client import Cluster
+from headgate.adapters.kubernetes.client import ApiServer
 from headgate.factory.cluster import connected
 from headgate.handlers.health import Health
 from headgate.handlers.lease import Candidate, LeaseLost, LeaseTerms
@@ -38,7 +38,7 @@ class Election:
     """One replica's candidate, as the event loop of the reconciles sees it."""
 
     candidate: Candidate
-    cluster: Cluster | None = None
+    cluster: ApiServer | None = None
     """The connection, which is used in the thread alone."""
     _thread: LoopThread = field(default_factory=lambda: LoopThread("lease"))
     _is_over: threading.Event = field(default_factory=threading.Event)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from email.message import Message
 from http import HTTPStatus
 
-from headgate_contract.serving import BoundedServer, Page
+from headgate_contract.serving import BoundedServer, Response
 
 MOST_PROBES = 256
 """Connections at once: more than for pages, since the kubelet restarts an operator whose probes are refused."""
@@ -26,7 +26,7 @@ BEAT_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Timeouts:
     """How long something may take before it counts as stuck, in seconds."""
 
     tick: float = 5.0
@@ -51,7 +51,7 @@ class Limits:
 class Health:
     """What is known of this process's own progress. Times are on the monotonic clock."""
 
-    limits: Limits
+    limits: Timeouts
     clock: Callable[[], float] = time.monotonic
     longest_run: Callable[[], float] = lambda: 0.0
     behind: Callable[[], float] = lambda: 0.0
@@ -125,7 +125,7 @@ class ProbeServer:
     def __init__(self, health: Health, address: tuple[str, int]) -> None:
         answers = {"/healthz": health.not_alive, "/readyz": health.not_ready}
 
-        def answer(path: str, _: Message) -> Page:
+        def answer(path: str, _: Message) -> Response:
             if (ask := answers.get(path)) is None:
                 return _said(HTTPStatus.NOT_FOUND, f"there is {' and '.join(answers)}")
             problem = ask()
@@ -141,5 +141,5 @@ class ProbeServer:
         self._server.server_close()
 
 
-def _said(status: HTTPStatus, text: str) -> Page:
-    return Page(status, "text/plain; charset=utf-8", f"{text}\n".encode())
+def _said(status: HTTPStatus, text: str) -> Response:
+    return Response(status, "text/plain; charset=utf-8", f"{text}\n".encode())

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import structlog
 
-from headgate.adapters.kubernetes.client import LEASES, Cluster, Manifest
+from headgate.adapters.kubernetes.client import LEASES, ApiServer, Manifest
 from headgate.clock import steady_seconds
 from headgate.errors import ApiConflict, ApiNotFound, HeadgateError, TransientError
 from headgate.key import Key
@@ -101,7 +101,7 @@ class Observed:
 class Candidate:
     """One replica's way to the lease, and its hold on it."""
 
-    leases: Cluster
+    leases: ApiServer
     key: Key
     identity: str
     terms: LeaseTerms = field(default_factory=LeaseTerms)

@@ -19,7 +19,7 @@ import structlog
 
 from headgate.adapters.kubernetes import history
 from headgate.adapters.kubernetes.cache import Cache
-from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Kind
+from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, ApiServer, Kind
 from headgate.adapters.kubernetes.history import StoreHistory
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.errors import ApiRefused, TransientError
@@ -46,7 +46,7 @@ LONGEST_REST = 20.0
 class Resync:
     """Lists, compares and mends, until it is cancelled."""
 
-    listing: Cluster
+    listing: ApiServer
     known: Cache
     watches: Watches
     metrics: OperatorMetrics

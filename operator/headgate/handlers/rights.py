@@ -16,7 +16,7 @@ from typing import NamedTuple
 import structlog
 
 from headgate import __version__
-from headgate.adapters.kubernetes.client import APPLICATIONS, Cluster, Kind
+from headgate.adapters.kubernetes.client import APPLICATIONS, ApiServer, Kind
 from headgate.errors import ApiNotFound, ApiRefused, TransientError
 from headgate.handlers.definition import difference
 from headgate.handlers.namespaces import Namespaces, Scope
@@ -30,7 +30,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 """Seconds between two tries."""
 
 
-class Rule(NamedTuple):
+class PolicyRule(NamedTuple):
     """Rights to one resource, as a Role grants them."""
 
     group: str
@@ -38,16 +38,16 @@ class Rule(NamedTuple):
     verbs: tuple[str, ...]
 
 
-SERVED: tuple[Rule, ...] = (
-    Rule("headgate.dev", "sparkapplications", ("get", "list", "watch", "patch", "delete")),
-    Rule("headgate.dev", "sparkapplications/status", ("patch",)),
-    Rule("headgate.dev", "sparkapplications/finalizers", ("update",)),
-    Rule("", "pods", ("get", "list", "watch", "create", "patch", "delete")),
-    Rule("", "events", ("create", "patch")),
+SERVED: tuple[PolicyRule, ...] = (
+    PolicyRule("headgate.dev", "sparkapplications", ("get", "list", "watch", "patch", "delete")),
+    PolicyRule("headgate.dev", "sparkapplications/status", ("patch",)),
+    PolicyRule("headgate.dev", "sparkapplications/finalizers", ("update",)),
+    PolicyRule("", "pods", ("get", "list", "watch", "create", "patch", "delete")),
+    PolicyRule("", "events", ("create", "patch")),
 )
 """Needed in each namespace that is served, or in all of the cluster."""
 
-LEASE: tuple[Rule, ...] = (Rule("coordination.k8s.io", "leases", ("get", "create", "patch")),)
+LEASE: tuple[PolicyRule, ...] = (PolicyRule("coordination.k8s.io", "leases", ("get", "create", "patch")),)
 """Needed in the namespace of the lease, for that one alone."""
 
 
@@ -81,7 +81,7 @@ def rights_to_lead(lease: tuple[str, str] | None) -> tuple[Right, ...]:
 class Preflight:
     """Waits until the operator can do its work, and says what is in the way."""
 
-    api: Cluster
+    api: ApiServer
     namespaces: Namespaces
     lease: tuple[str, str] | None
     """Namespace and name, where there is an election."""
@@ -155,13 +155,13 @@ class Preflight:
         return found.in_the_way(__version__)
 
 
-async def not_granted(api: Cluster, needed: Sequence[Right], user: str | None = None) -> list[Right]:
+async def not_granted(api: ApiServer, needed: Sequence[Right], user: str | None = None) -> list[Right]:
     """Return those of the rights that `user` does not have; `None`: who calls. Raises `TransientError`."""
     answers = await asyncio.gather(*(_is_granted(api, right, user) for right in needed))
     return [right for right, is_granted in zip(needed, answers, strict=True) if not is_granted]
 
 
-async def _is_granted(api: Cluster, right: Right, user: str | None) -> bool:
+async def _is_granted(api: ApiServer, right: Right, user: str | None) -> bool:
     resource, _, subresource = right.resource.partition("/")
     attributes = {"verb": right.verb, "group": right.group, "resource": resource}
     optional = {"subresource": subresource, "namespace": right.namespace, "name": right.name}

@@ -22,7 +22,7 @@ from headgate.controller.ticker import Ticker
 from headgate.controller.workers import Workers
 from headgate.factory.cluster import ClusterOperator
 from headgate.handlers.garbage import set_aside
-from headgate.handlers.health import Health, Limits
+from headgate.handlers.health import Health, Timeouts
 from headgate.handlers.namespaces import Barrier
 from headgate.handlers.resync import Resync
 from headgate.handlers.rights import Preflight
@@ -58,7 +58,7 @@ class Instruments:
     @classmethod
     def of(cls, settings: Settings) -> Instruments:
         metrics = OperatorMetrics()
-        return cls(metrics, Health(Limits(tick=settings.tick.total_seconds())), DecisionLog(metrics))
+        return cls(metrics, Health(Timeouts(tick=settings.tick.total_seconds())), DecisionLog(metrics))
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from headgate.api.application import SparkApplication
 from headgate.api.duration import format_duration
 from headgate.api.source import Alignment, Source
 from headgate.api.status import AlignmentStatus
-from headgate.reconcile.answers import FALSE, TRUE, UNKNOWN, Answer, not_known
+from headgate.reconcile.answers import FALSE, TRUE, UNKNOWN, Untimed, not_known
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.readings import QueryMetrics, SourceMetrics
 from headgate.reconcile.times import duration_text, measured, moment
@@ -185,7 +185,7 @@ def _status(group: Group, member: Member) -> AlignmentStatus:
     )
 
 
-def aligned(found: tuple[Group, ...], seen: Seen) -> Answer | None:
+def aligned(found: tuple[Group, ...], seen: Seen) -> Untimed | None:
     """Return the condition; `None` where no group is declared.
 
     Records that are too far ahead are named whatever else there is to say: they stay until they are removed.
@@ -197,8 +197,8 @@ def aligned(found: tuple[Group, ...], seen: Seen) -> Answer | None:
     for status, reason, find in CHECKS:
         if sentences := [sentence for group in found for sentence in find(group)]:
             also = [] if find is _far_ahead else [told for group in found for told in _far_ahead(group)]
-            return Answer("Aligned", status, reason, "; ".join([*sentences, *also]))
-    return Answer("Aligned", TRUE, WITHIN_DRIFT, "; ".join(map(_within, found)))
+            return Untimed("Aligned", status, reason, "; ".join([*sentences, *also]))
+    return Untimed("Aligned", TRUE, WITHIN_DRIFT, "; ".join(map(_within, found)))
 
 
 def _cannot_join(group: Group) -> Iterator[str]:

@@ -14,7 +14,7 @@ UNKNOWN: Final = ConditionStatus.UNKNOWN
 METRICS_UNAVAILABLE: Final = "MetricsUnavailable"
 
 
-class Answer(NamedTuple):
+class Untimed(NamedTuple):
     """A condition without its moments."""
 
     type: str
@@ -32,6 +32,6 @@ class Answer(NamedTuple):
         )
 
 
-def not_known(kind: str) -> Answer:
+def not_known(kind: str) -> Untimed:
     """Return that nobody can tell whether this condition holds."""
-    return Answer(kind, UNKNOWN, METRICS_UNAVAILABLE, "nothing is known that could tell")
+    return Untimed(kind, UNKNOWN, METRICS_UNAVAILABLE, "nothing is known that could tell")

@@ -10,13 +10,20 @@ from collections.abc import Mapping
 from typing import Final
 
 from headgate.api.application import SparkApplication
-from headgate.decision.backlog_conf import LEAST_GAIN, BacklogConf, Choice, ConfReason, LivingDriver, Moment
+from headgate.decision.backlog_conf import (
+    LEAST_GAIN,
+    BacklogConf,
+    Choice,
+    ConfInputs,
+    ConfReason,
+    LivingDriver,
+)
 from headgate.decision.conf_choice import COOL_DOWN_SECONDS, MINIMUM_UPTIME_SECONDS, choose
 from headgate.decision.driver import History
 from headgate.decision.verdict import Verdict
 from headgate.decision.voters import Reason
 from headgate.reconcile.amounts import rate_text
-from headgate.reconcile.answers import FALSE, TRUE, Answer
+from headgate.reconcile.answers import FALSE, TRUE, Untimed
 from headgate.reconcile.launch import launch_of
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.policy import query_policies
@@ -49,7 +56,7 @@ def chosen(
     if launch == plain:
         return None
     policies = query_policies(application)
-    moment = Moment(
+    moment = ConfInputs(
         now=seen.now,
         backlog=_heard(verdicts),
         throughput={
@@ -99,12 +106,12 @@ def _living_driver(application: SparkApplication, seen: Seen, history: History) 
     )
 
 
-def answer(choice: Choice | None, seen: Seen) -> Answer | None:
+def answer(choice: Choice | None, seen: Seen) -> Untimed | None:
     """Return the condition; `None` where a backlog makes no difference to what the driver runs with."""
     if choice is None:
         return None
     status = TRUE if choice.conf.in_force else FALSE
-    return Answer(BACKLOG_SPARK_CONF, status, choice.reason, sentence(choice, seen))
+    return Untimed(BACKLOG_SPARK_CONF, status, choice.reason, sentence(choice, seen))
 
 
 def sentence(choice: Choice, seen: Seen) -> str:  # noqa: PLR0911  one for each reason

@@ -13,7 +13,7 @@ from headgate.api.application import SparkApplication
 from headgate.api.status import Condition
 from headgate.reconcile import backlog_conf
 from headgate.reconcile.alignment import Group, aligned
-from headgate.reconcile.answers import FALSE, TRUE, UNKNOWN, Answer, not_known
+from headgate.reconcile.answers import FALSE, TRUE, UNKNOWN, Untimed, not_known
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.executors import executors_missing
 from headgate.reconcile.memory import LoopMemory
@@ -61,7 +61,7 @@ def conditions(
     )
 
 
-def _backlog(plan: Plan) -> Answer:
+def _backlog(plan: Plan) -> Untimed:
     is_at_rest = plan.step.state.is_at_rest
     behind = {
         name: verdict.reason.value
@@ -70,15 +70,15 @@ def _backlog(plan: Plan) -> Answer:
     }
     if behind:
         said = ", ".join(f"{name} ({reason})" for name, reason in behind.items())
-        return Answer("Backlog", TRUE, next(iter(behind.values())), f"in backlog: {said}")
+        return Untimed("Backlog", TRUE, next(iter(behind.values())), f"in backlog: {said}")
     sources = [source for verdict in plan.verdicts.values() for source in verdict.sources.values()]
     votes = [vote for source in sources for vote in source.votes.values()]
     if votes and (is_at_rest or all(vote is None for vote in votes)):
         return not_known("Backlog")
-    return Answer("Backlog", FALSE, NO_BACKLOG, "no query is in backlog")
+    return Untimed("Backlog", FALSE, NO_BACKLOG, "no query is in backlog")
 
 
-def _throttled(seen: Seen, memory: LoopMemory) -> Answer:
+def _throttled(seen: Seen, memory: LoopMemory) -> Untimed:
     if seen.metrics is None:
         return not_known("Throttled")
     held = [
@@ -88,21 +88,21 @@ def _throttled(seen: Seen, memory: LoopMemory) -> Answer:
         if reason == RATE_LIMIT
     ]
     if held:
-        return Answer("Throttled", TRUE, RATE_LIMIT, f"held by their rate limit: {', '.join(held)}")
-    return Answer("Throttled", FALSE, NO_LIMIT_REACHED, "no source is held by its rate limit")
+        return Untimed("Throttled", TRUE, RATE_LIMIT, f"held by their rate limit: {', '.join(held)}")
+    return Untimed("Throttled", FALSE, NO_LIMIT_REACHED, "no source is held by its rate limit")
 
 
-def _metrics_available(seen: Seen) -> Answer:
+def _metrics_available(seen: Seen) -> Untimed:
     if seen.metrics is not None:
         message = "the driver's metrics are known"
         if seen.outage is not None:
             message = f"last known {duration_text(seen.now - seen.metrics.at)} ago: {seen.outage.message}"
-        return Answer("MetricsAvailable", TRUE, SCRAPED, message)
+        return Untimed("MetricsAvailable", TRUE, SCRAPED, message)
     if is_not_heard_yet(seen):
         why = "" if seen.outage is None else f" ({seen.outage.message})"
-        return Answer("MetricsAvailable", UNKNOWN, OutageReason.DRIVER_STARTING, f"{NOT_HEARD_YET}{why}")
+        return Untimed("MetricsAvailable", UNKNOWN, OutageReason.DRIVER_STARTING, f"{NOT_HEARD_YET}{why}")
     if seen.outage is None:
         message = "readings come, but all of them are older than metrics.staleAfter"
-        return Answer("MetricsAvailable", FALSE, OutageReason.STALE, message)
+        return Untimed("MetricsAvailable", FALSE, OutageReason.STALE, message)
     status = UNKNOWN if seen.outage.reason in NOBODY_TO_ASK else FALSE
-    return Answer("MetricsAvailable", status, seen.outage.reason, seen.outage.message)
+    return Untimed("MetricsAvailable", status, seen.outage.reason, seen.outage.message)

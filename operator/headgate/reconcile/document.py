@@ -15,11 +15,11 @@ from headgate.api.annotations import ALL_QUERIES, SourceId, checkpoint_requests,
 from headgate.api.application import SparkApplication
 from headgate.api.duration import in_seconds
 from headgate.api.property_rules import allocates_dynamically
-from headgate.api.query import LiveMode, Query, Reentry
-from headgate.api.source import UNLIMITED, BacklogRateLimit, RateLimit, Source
-from headgate.decision.policy import ReentryPolicy
+from headgate.api.query import LiveMode, Query
+from headgate.api.source import Source
 from headgate.decision.verdict import Verdict
 from headgate.decision.voters import Reason
+from headgate.reconcile.policy import rate_control, reentry_control
 from headgate_contract import (
     AlignmentControl,
     BacklogControl,
@@ -28,14 +28,12 @@ from headgate_contract import (
     EventTimeControl,
     LiveControl,
     QueryControl,
-    RateControl,
-    ReentryControl,
     SourceControl,
 )
 from headgate_contract.generations import following, is_later, latest
 
 
-class Asked(NamedTuple):
+class Requested(NamedTuple):
     """What people ask for by annotations."""
 
     paused: frozenset[SourceId]
@@ -60,7 +58,7 @@ def next_document(  # noqa: PLR0913  what is known of the documents before this 
     `live` are the sources whose lag has said no in an attempt that the next run of their query goes on with.
     """
     annotations = application.metadata.annotations
-    asked = Asked(paused_sources(annotations), checkpoint_requests(annotations))
+    asked = Requested(paused_sources(annotations), checkpoint_requests(annotations))
     wanted = ControlDocument(
         generation=0,
         application=application.name,
@@ -124,7 +122,7 @@ def _without_verdicts(document: ControlDocument) -> ControlDocument:
 def _query(
     query: Query,
     verdict: Verdict | None,
-    asked: Asked,
+    asked: Requested,
     published: QueryControl | None,
     *,
     backlogs: Mapping[str, BacklogControl],
@@ -143,7 +141,7 @@ def _query(
             max_growth=query.batch.max_growth,
             max_records=query.batch.max_records,
         ),
-        reentry=_reentry(query.backlog.reentry),
+        reentry=reentry_control(query.backlog.reentry),
         live=LiveControl(
             real_time=query.live.mode is LiveMode.REAL_TIME, batch_seconds=query.live.batch.total_seconds()
         ),
@@ -157,15 +155,6 @@ def _query(
             )
             for source in query.sources
         },
-    )
-
-
-def _reentry(reentry: Reentry) -> ReentryControl:
-    return ReentryControl(
-        allowed=reentry.policy is not ReentryPolicy.NEVER,
-        above_seconds=in_seconds(reentry.above),
-        pending_records_above=reentry.pending_records_above,
-        dwell_seconds=reentry.dwell.total_seconds(),
     )
 
 
@@ -203,8 +192,8 @@ def _source(
         paused=paused,
         after=source.after,
         max_future_seconds=event_time.max_future.total_seconds(),
-        rate_limit=_rate(source.rate_limit, in_backlog=False),
-        rate_limit_during_backlog=_rate(source.rate_limit, in_backlog=True),
+        rate_limit=rate_control(source.rate_limit, in_backlog=False),
+        rate_limit_during_backlog=rate_control(source.rate_limit, in_backlog=True),
         alignment=_alignment(source),
         event_time=(
             None
@@ -226,22 +215,4 @@ def _alignment(source: Source) -> AlignmentControl | None:
         max_drift_seconds=alignment.max_drift.total_seconds(),
         update_interval_seconds=alignment.update_interval.total_seconds(),
         idle_after_seconds=in_seconds(alignment.idle_after),
-    )
-
-
-def _rate(limit: RateLimit | None, *, in_backlog: bool) -> RateControl | None:
-    """Return what limits the source, live or in backlog; `None` where nothing does."""
-    if limit is None:
-        return None
-    amounts: RateLimit | BacklogRateLimit = limit
-    if in_backlog and limit.during_backlog is not None:
-        if limit.during_backlog == UNLIMITED:
-            return None
-        amounts = limit.during_backlog
-    if amounts.records_per_second is None and amounts.records_per_checkpoint is None:
-        return None
-    return RateControl(
-        records_per_second=amounts.records_per_second,
-        records_per_checkpoint=amounts.records_per_checkpoint,
-        max_burst_seconds=limit.max_burst.total_seconds(),
     )

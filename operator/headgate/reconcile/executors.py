@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from headgate.api.status import Condition
 from headgate.decision.driver import State
 from headgate.decision.situation import PATIENCE_SECONDS
-from headgate.reconcile.answers import FALSE, TRUE, Answer, not_known
+from headgate.reconcile.answers import FALSE, TRUE, Untimed, not_known
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.observe import Seen
@@ -42,7 +42,7 @@ class Shortage(NamedTuple):
         return f"{self.running} of {self.wanted} executors have registered"
 
 
-def executors_missing(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer | None:
+def executors_missing(seen: Seen, plan: Plan, memory: LoopMemory) -> Untimed | None:
     """Return the condition; `None` for a job that has no executors, or as many as Spark likes."""
     wanted = plan.document.executor_instances
     if wanted is None:
@@ -50,12 +50,12 @@ def executors_missing(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer | No
     shortage = _shortage(seen, plan, memory)
     if shortage is not None and seen.now >= shortage.since + PATIENCE_SECONDS:
         hindrance = _hindrance(seen)
-        return Answer(EXECUTORS_MISSING, TRUE, hindrance.reason, f"{shortage.text}: {hindrance.message}")
+        return Untimed(EXECUTORS_MISSING, TRUE, hindrance.reason, f"{shortage.text}: {hindrance.message}")
     if shortage is not None:
-        return Answer(EXECUTORS_MISSING, FALSE, EXECUTORS_AWAITED, shortage.text)
+        return Untimed(EXECUTORS_MISSING, FALSE, EXECUTORS_AWAITED, shortage.text)
     if seen.metrics is not None and seen.metrics.executors is not None:
         message = f"{seen.metrics.executors} executors have registered, and {wanted} are asked for"
-        return Answer(EXECUTORS_MISSING, FALSE, ALL_REGISTERED, message)
+        return Untimed(EXECUTORS_MISSING, FALSE, ALL_REGISTERED, message)
     if seen.living_driver is not None and (told := _missing_before(plan, memory)) is not None:
         return told
     return not_known(EXECUTORS_MISSING)
@@ -112,10 +112,10 @@ def _shortage(seen: Seen, plan: Plan, memory: LoopMemory) -> Shortage | None:
     return Shortage(running, wanted, seen.now if since is None else min(since, seen.now))
 
 
-def _missing_before(plan: Plan, memory: LoopMemory) -> Answer | None:
+def _missing_before(plan: Plan, memory: LoopMemory) -> Untimed | None:
     """Return the condition as it was told of this attempt, if it was that some are missing."""
     told = _of_attempt(EXECUTORS_MISSING, plan, memory)
-    return None if told is None else Answer(told.type, told.status, told.reason, told.message)
+    return None if told is None else Untimed(told.type, told.status, told.reason, told.message)
 
 
 def _of_attempt(kind: str, plan: Plan, memory: LoopMemory) -> Condition | None:

@@ -62,7 +62,6 @@ class Outcome:
     clock_at: float | None
     """Unix time from which a look at the metrics is worth a reconcile though it shows nothing new: a re-entry clock
     has run out by then, or has to be written down. `None`: no such clock runs."""
-
     wake_at: float | None
     """Unix time at which there is something to do, or to tell, even if nothing is heard before."""
 

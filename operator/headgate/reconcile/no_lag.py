@@ -11,7 +11,7 @@ from typing import Final
 
 from headgate.api.application import SparkApplication
 from headgate.api.query import Query
-from headgate.reconcile.answers import FALSE, TRUE, Answer, not_known
+from headgate.reconcile.answers import FALSE, TRUE, Untimed, not_known
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.readings import QueryMetrics
 
@@ -23,7 +23,7 @@ NO_EVENT_TIME: Final = "NoEventTime"
 LAG_REPORTED: Final = "LagReported"
 
 
-def lag_known(application: SparkApplication, seen: Seen) -> Answer | None:
+def lag_known(application: SparkApplication, seen: Seen) -> Untimed | None:
     """Return the condition: whether a `watermarkLag` can say yes; `None` where none is asked."""
     found = {} if seen.metrics is None else seen.metrics.queries
     asking = [
@@ -35,9 +35,9 @@ def lag_known(application: SparkApplication, seen: Seen) -> Answer | None:
         return None
     untold = [told for query in asking if (told := untold_lag(query, found.get(query.name))) is not None]
     if untold:
-        return Answer("LagKnown", FALSE, NO_EVENT_TIME, "; ".join(untold))
+        return Untimed("LagKnown", FALSE, NO_EVENT_TIME, "; ".join(untold))
     if all((metrics := found.get(query.name)) is not None and _has_told(metrics) for query in asking):
-        return Answer("LagKnown", TRUE, LAG_REPORTED, "the lag of every query with a watermarkLag is known")
+        return Untimed("LagKnown", TRUE, LAG_REPORTED, "the lag of every query with a watermarkLag is known")
     return not_known("LagKnown")
 
 

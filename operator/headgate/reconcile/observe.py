@@ -14,7 +14,7 @@ from msgspec.structs import replace as with_fields
 from headgate.api.annotations import SourceId
 from headgate.api.application import SparkApplication
 from headgate.api.query import Query
-from headgate.decision.driver import Driver, Obstacle
+from headgate.decision.driver import Obstacle, SeenDriver
 from headgate.decision.observation import Observation, SourceObservation
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.metric_table import since
@@ -36,7 +36,7 @@ class Seen:
     """The world of one application at one moment."""
 
     now: float
-    driver: Driver | None
+    driver: SeenDriver | None
     obstacle: Obstacle | None
     """What keeps the next driver from being started."""
     deletion_asked_at: float | None
@@ -51,7 +51,7 @@ class Seen:
     """What keeps executors away, by what their pods show."""
 
     @property
-    def living_driver(self) -> Driver | None:
+    def living_driver(self) -> SeenDriver | None:
         """The driver, unless it has ended."""
         return self.driver if self.driver is not None and self.driver.exit is None else None
 
@@ -112,7 +112,7 @@ def observe(
     return seen, memory
 
 
-def _with_metrics(memory: LoopMemory, driver: Driver | None, ports: Ports, now: float) -> LoopMemory:
+def _with_metrics(memory: LoopMemory, driver: SeenDriver | None, ports: Ports, now: float) -> LoopMemory:
     if driver is None or driver.exit is not None:
         return replace(memory, metrics=None, metrics_of_attempt=None, outage=NO_DRIVER)
     if driver.attempt != memory.metrics_of_attempt:

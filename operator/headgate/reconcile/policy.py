@@ -7,17 +7,14 @@ is judged by what the running application would be judged by.
 
 from __future__ import annotations
 
-from typing import Literal
-
 from headgate.api.annotations import SourceId, paused_sources
 from headgate.api.application import Restart, SparkApplication
 from headgate.api.duration import in_seconds
-from headgate.api.query import Query
-from headgate.api.query import Reentry as DeclaredReentry
-from headgate.api.source import BacklogRateLimit, Source
-from headgate.api.source import RateLimit as DeclaredRateLimit
+from headgate.api.query import Query, Reentry, ReentryPolicy
+from headgate.api.source import UNLIMITED, BacklogRateLimit, RateLimit, Source
 from headgate.decision.backoff import RestartPolicy
-from headgate.decision.policy import UNLIMITED, QueryPolicy, RateLimit, Reentry, SourcePolicy
+from headgate.decision.policy import QueryPolicy, SourcePolicy
+from headgate_contract import RateControl, ReentryControl
 
 
 def query_policies(application: SparkApplication) -> dict[str, QueryPolicy]:
@@ -46,38 +43,47 @@ def _query_policy(query: Query, application: SparkApplication, paused: frozenset
         ),
         interval_seconds=in_seconds(query.checkpoint.interval),
         interval_during_backlog_seconds=in_seconds(query.checkpoint.interval_during_backlog),
-        reentry=_reentry(query.backlog.reentry),
+        reentry=reentry_control(query.backlog.reentry),
         stale_after_seconds=metrics.stale_after.total_seconds(),
         on_outage=metrics.on_outage,
     )
 
 
 def _source_policy(source: Source, *, paused: bool) -> SourcePolicy:
-    backlog, limit = source.backlog, source.rate_limit
+    backlog = source.backlog
     return SourcePolicy(
         name=source.name,
         watermark_lag_seconds=in_seconds(backlog.watermark_lag),
         pending_records=backlog.pending_records,
         query_configured=backlog.query is not None,
         paused=paused,
-        rate_limit=_rate_limit(limit) if limit else UNLIMITED,
-        rate_limit_during_backlog=_rate_limit(limit.during_backlog)
-        if limit and limit.during_backlog
-        else None,
+        rate_limit=rate_control(source.rate_limit, in_backlog=False),
+        rate_limit_during_backlog=rate_control(source.rate_limit, in_backlog=True),
     )
 
 
-def _rate_limit(limit: DeclaredRateLimit | BacklogRateLimit | Literal["Unlimited"]) -> RateLimit:
-    if isinstance(limit, str):
-        return UNLIMITED
-    return RateLimit(
-        records_per_second=limit.records_per_second, records_per_checkpoint=limit.records_per_checkpoint
+def rate_control(limit: RateLimit | None, *, in_backlog: bool) -> RateControl | None:
+    """Return what limits a source, live or in backlog; `None` where nothing does."""
+    if limit is None:
+        return None
+    amounts: RateLimit | BacklogRateLimit = limit
+    if in_backlog and limit.during_backlog is not None:
+        if limit.during_backlog == UNLIMITED:
+            return None
+        amounts = limit.during_backlog
+    if amounts.records_per_second is None and amounts.records_per_checkpoint is None:
+        return None
+    return RateControl(
+        records_per_second=amounts.records_per_second,
+        records_per_checkpoint=amounts.records_per_checkpoint,
+        max_burst_seconds=limit.max_burst.total_seconds(),
     )
 
 
-def _reentry(reentry: DeclaredReentry) -> Reentry:
-    return Reentry(
-        policy=reentry.policy,
+def reentry_control(reentry: Reentry) -> ReentryControl:
+    """Return how a lag that has said no comes to say yes again: the operator and the driver judge by the same."""
+    return ReentryControl(
+        allowed=reentry.policy is not ReentryPolicy.NEVER,
         above_seconds=in_seconds(reentry.above),
         pending_records_above=reentry.pending_records_above,
         dwell_seconds=reentry.dwell.total_seconds(),

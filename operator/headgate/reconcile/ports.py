@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol
 
 from headgate.api.status import SparkApplicationStatus
-from headgate.decision.driver import Driver, Obstacle
+from headgate.decision.driver import Obstacle, SeenDriver
 from headgate.reconcile.launch import Launch
 from headgate.reconcile.readings import DriverMetrics
 from headgate_contract import ControlDocument
@@ -26,7 +26,7 @@ from headgate_contract import ControlDocument
 class Drivers(Protocol):
     """Starts and stops the driver. There is never more than one."""
 
-    def observe(self, now: float) -> Driver | None:
+    def observe(self, now: float) -> SeenDriver | None:
         """Return the driver that is there, alive or dead; `None` when there is none.
 
         It counts as alive while any part of it may still write to a checkpoint.

@@ -13,7 +13,7 @@ from typing import Final
 from headgate.api.application import SparkApplication
 from headgate.decision.driver import State
 from headgate.reconcile import executors
-from headgate.reconcile.answers import FALSE, TRUE, Answer
+from headgate.reconcile.answers import FALSE, TRUE, Untimed
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.observe import Seen
@@ -37,28 +37,28 @@ NOBODY_TO_ASK: Final = frozenset(
 """No outage: there is nobody to ask, or nobody has asked."""
 
 
-def ready(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
+def ready(seen: Seen, plan: Plan, memory: LoopMemory) -> Untimed:
     step = plan.step
     if step.state is State.COMPLETED:
-        return Answer("Ready", TRUE, step.reason, step.message)
+        return Untimed("Ready", TRUE, step.reason, step.message)
     if step.state is not State.RUNNING or step.needs_help:
-        return Answer("Ready", FALSE, step.reason, step.message)
+        return Untimed("Ready", FALSE, step.reason, step.message)
     if (awaited := _awaited(seen, plan, memory)) is not None:
-        return Answer("Ready", FALSE, *awaited)
+        return Untimed("Ready", FALSE, *awaited)
     if (trouble := _trouble(seen, plan, memory)) is not None:
-        return Answer("Ready", FALSE, *trouble)
+        return Untimed("Ready", FALSE, *trouble)
     if seen.metrics is None:
         why = "" if seen.outage is None else f": {seen.outage.message}"
-        return Answer("Ready", TRUE, step.reason, f"{step.message}, and nothing is known of it{why}")
-    return Answer("Ready", TRUE, step.reason, step.message)
+        return Untimed("Ready", TRUE, step.reason, f"{step.message}, and nothing is known of it{why}")
+    return Untimed("Ready", TRUE, step.reason, step.message)
 
 
-def stalled(seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
+def stalled(seen: Seen, plan: Plan, memory: LoopMemory) -> Untimed:
     step, trouble = plan.step, _trouble(seen, plan, memory)
     if step.state is State.RUNNING and not step.needs_help and trouble is not None:
-        return Answer("Stalled", TRUE, *trouble)
+        return Untimed("Stalled", TRUE, *trouble)
     is_stalled = step.needs_help or step.state is State.FAILED
-    return Answer("Stalled", TRUE if is_stalled else FALSE, step.reason, step.message)
+    return Untimed("Stalled", TRUE if is_stalled else FALSE, step.reason, step.message)
 
 
 def _awaited(seen: Seen, plan: Plan, memory: LoopMemory) -> Problem | None:
@@ -91,18 +91,18 @@ def _trouble_before(plan: Plan, memory: LoopMemory) -> Problem | None:
     return Problem(told.reason, told.message) if told is not None and told.reason in kinds else None
 
 
-def reconciling(application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory) -> Answer:
+def reconciling(application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory) -> Untimed:
     step = plan.step
     if step.needs_help:
-        return Answer("Reconciling", FALSE, step.reason, step.message)
+        return Untimed("Reconciling", FALSE, step.reason, step.message)
     if step.state in IN_TRANSITION:
-        return Answer("Reconciling", TRUE, step.reason, step.message)
+        return Untimed("Reconciling", TRUE, step.reason, step.message)
     if step.state is State.RUNNING and _brings_in_force(application, seen, plan, memory):
         message = f"control document {plan.document.generation} is published and not in force yet"
-        return Answer("Reconciling", TRUE, CONTROL_PENDING, message)
+        return Untimed("Reconciling", TRUE, CONTROL_PENDING, message)
     if step.state is State.RUNNING and (awaited := _awaited(seen, plan, memory)) is not None:
-        return Answer("Reconciling", TRUE, *awaited)
-    return Answer("Reconciling", FALSE, step.reason, step.message)
+        return Untimed("Reconciling", TRUE, *awaited)
+    return Untimed("Reconciling", FALSE, step.reason, step.message)
 
 
 def _brings_in_force(application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory) -> bool:

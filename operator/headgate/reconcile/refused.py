@@ -12,15 +12,15 @@ from typing import Final
 
 from headgate.api.status import SparkApplicationStatus
 from headgate.decision.booking import unbooked_end, with_exit
-from headgate.decision.driver import Driver, History, State
+from headgate.decision.driver import History, SeenDriver, State
 from headgate.decision.lifecycle import how_it_ended
-from headgate.reconcile.answers import FALSE, TRUE, Answer
+from headgate.reconcile.answers import FALSE, TRUE, Untimed
 
 INVALID_SPEC: Final = "InvalidSpec"
 """The spec passed the API server and cannot be acted on; what was in force before stays so."""
 
 
-def with_end(message: str, driver: Driver | None, history: History, now: float) -> str:
+def with_end(message: str, driver: SeenDriver | None, history: History, now: float) -> str:
     """Return `message` with the end of the driver, where that is news."""
     end = unbooked_end(driver, history, now)
     if end is None:
@@ -34,7 +34,7 @@ def refused_status(  # noqa: PLR0913  what was, what is, and when
     before: SparkApplicationStatus | None,
     message: str,
     *,
-    driver: Driver | None,
+    driver: SeenDriver | None,
     history: History,
     generation: int,
     now: float,
@@ -44,7 +44,7 @@ def refused_status(  # noqa: PLR0913  what was, what is, and when
     message = with_end(message, driver, history, now)
     known = {condition.type: condition for condition in status.conditions}
     said = {
-        kind: Answer(kind, answer, INVALID_SPEC, message).condition(known.get(kind), generation, now)
+        kind: Untimed(kind, answer, INVALID_SPEC, message).condition(known.get(kind), generation, now)
         for kind, answer in (("Ready", FALSE), ("Reconciling", FALSE), ("Stalled", TRUE))
     }
     conditions = tuple((known | said).values())
@@ -53,7 +53,7 @@ def refused_status(  # noqa: PLR0913  what was, what is, and when
     return status.model_copy(update=changes)
 
 
-def _state(driver: Driver | None, history: History, now: float) -> State | None:
+def _state(driver: SeenDriver | None, history: History, now: float) -> State | None:
     """Return where the driver is in its life; `None`: nothing has become of it since that was told last."""
     if driver is not None and driver.exit is None:
         if driver.is_leaving:

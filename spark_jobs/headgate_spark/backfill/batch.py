@@ -21,7 +21,7 @@ _MATCHED = "_headgate_matched"
 
 
 @dataclass(frozen=True)
-class Batch:
+class HistoryJoin:
     """Two histories, joined. Rows without an event time are in neither: a streaming join never emits one."""
 
     matching: Matching

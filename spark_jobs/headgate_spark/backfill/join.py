@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
 from headgate_spark.backfill import refusals
-from headgate_spark.backfill.batch import Batch, with_event_time
+from headgate_spark.backfill.batch import HistoryJoin, with_event_time
 from headgate_spark.backfill.horizon import Horizon, horizon
 from headgate_spark.backfill.journal import open_journal, staging
 from headgate_spark.backfill.matching import Matching, Side
@@ -61,7 +61,7 @@ def join(  # noqa: PLR0913 (what a join is made of, each by its name)
         cuts = journal.step("cut", lambda: _cuts(spark, matching))
         live = _live(spark, matching, cuts)
         if not journal.has("replayed"):
-            batch, bounds = Batch(matching, *_histories(spark, matching, cuts, live)), matching.bounds
+            batch, bounds = HistoryJoin(matching, *_histories(spark, matching, cuts, live)), matching.bounds
             since = Horizon(**journal.step("horizon", lambda: asdict(horizon(*batch.newest(), bounds))))
             journal.step("history", lambda: staged.write_output(batch, since))
             journal.step("replayed", lambda: staged.write_replayed(batch, since))
@@ -82,10 +82,15 @@ def _live(spark: SparkSession, matching: Matching, cuts: Sequence[Cut]) -> Pair:
     left, right = (side.live(spark, cut) for side, cut in zip(matching.sides, cuts, strict=True))
     for where, side, rows in zip(matching.places, matching.sides, (left, right), strict=True):
         refuse(refusals.mode("live", is_stream=rows.isStreaming), where)
-        refuse(refusals.own_watermarks(watermarks(rows._jdf.queryExecution().analyzed().toString())), where)
+        if watermarks(rows._jdf.queryExecution().analyzed().toString()):
+            refuse(
+                "`prepare` calls withWatermark, below the rows that are replayed: set the side's `watermark` instead",
+                where,
+            )
         refuse(refusals.columns(dict(rows.dtypes), matching.on, side.event_time), where)
         refuse(refusals.parquet_types(dict(rows.dtypes), unwritable(rows)), where)
-    refuse(refusals.shared_columns(dict(left.dtypes), dict(right.dtypes), matching.on))
+    if both := sorted(set(left.columns) & set(right.columns) - set(matching.on)):
+        refuse(f"both sides have a column {both[0]}, which is no key: rename it in `prepare` of one side")
     return left, right
 
 

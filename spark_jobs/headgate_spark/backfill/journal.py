@@ -12,7 +12,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from headgate_spark.backfill import refusals
 from headgate_spark.backfill.parquet import directory, gone
 from headgate_spark.backfill.refusals import BackfillError
 from headgate_spark.engine.checkpoint import CheckpointInUseError, acquire_lock, side_directory
@@ -41,10 +40,13 @@ class Journal:
             self._number, kept = store.newest()
         except DamagedFileError as error:
             raise BackfillError(
-                refusals.journal_damaged(checkpoint, self._folder, str(error), has_batches=has_batches)
+                f"checkpoint {checkpoint}: {error}: put it back from a copy, or {self._anew}"
             ) from None
         if kept is None and has_batches:
-            raise BackfillError(refusals.journal_gone(checkpoint, self._folder))
+            raise BackfillError(
+                f"checkpoint {checkpoint} has batches of a query but no backfill: their rows are read already; put "
+                f"{self._folder} back if it was deleted, or choose a new checkpoint"
+            )
         if kept is not None and kept["question"] != self._question:
             raise BackfillError(_changed(checkpoint, kept["question"], self._question))
         self._done: dict[str, Any] = {} if kept is None else kept["done"]
@@ -60,7 +62,10 @@ class Journal:
         """
         if name not in self._done:
             if self.has_batches:
-                raise BackfillError(refusals.step_gone(self._checkpoint, self._folder, name))
+                raise BackfillError(  # done again, its rows would be read twice
+                    f"checkpoint {self._checkpoint} has batches of its query, but {self._folder} does not say that "
+                    f"step {name} of the backfill is done: put the folder back as it was, or choose a new checkpoint"
+                )
             self._record({**self._done, name: work()}, name)
         return self._done[name]
 
@@ -69,7 +74,14 @@ class Journal:
         written = [file for step in steps for file in self._done.get(step) or ()]
         file = gone(spark, staging(self._checkpoint), written)
         if file is not None:
-            raise BackfillError(refusals.result_gone(file, self._folder, has_batches=self.has_batches))
+            raise BackfillError(f"file {file} of the computed history is gone: put it back, or {self._anew}")
+
+    @property
+    def _anew(self) -> str:
+        """How a backfill begins anew. What a query has read of an old one it would read of the new one again."""
+        if self.has_batches:
+            return "choose a new checkpoint"
+        return f"delete {self._folder}, and the history is cut and computed anew"
 
     def _record(self, done: dict[str, Any], name: str) -> None:
         try:

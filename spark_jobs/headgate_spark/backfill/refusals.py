@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -98,13 +98,6 @@ def mode(part: str, *, is_stream: bool) -> str | None:
     return None
 
 
-def own_watermarks(count: int) -> str | None:
-    """Return why watermarks that `prepare` sets are refused; `None`: it sets none."""
-    if count:
-        return "`prepare` calls withWatermark, below the rows that are replayed: set the side's `watermark` instead"
-    return None
-
-
 def columns(types: Types, on: Sequence[str], event_time: str) -> str | None:
     """Return which column one side lacks, or why its event time cannot be one; `None`: all is there."""
     for name in (*on, event_time):
@@ -138,13 +131,6 @@ def state_store(provider: str) -> str | None:
     return None
 
 
-def shared_columns(left: Types, right: Types, on: Iterable[str]) -> str | None:
-    """Return which columns would stand twice in the result; `None`: no one."""
-    if both := sorted((left.keys() & right.keys()) - set(on)):
-        return f"both sides have a column {both[0]}, which is no key: rename it in `prepare` of one side"
-    return None
-
-
 def parts(history: Types, live: Types) -> str | None:
     """Return in what the history of a side differs from what is live; `None`: in nothing."""
     for name in (*live, *history):
@@ -154,46 +140,3 @@ def parts(history: Types, live: Types) -> str | None:
                 "the history: make both alike in `prepare`"
             )
     return None
-
-
-def journal_gone(checkpoint: str, folder: str) -> str:
-    """Say that nothing is known of the backfill of a checkpoint whose query has run."""
-    return (
-        f"checkpoint {checkpoint} has batches of a query but no backfill: their rows are read already; put {folder} "
-        "back if it was deleted, or choose a new checkpoint"
-    )
-
-
-def step_gone(checkpoint: str, folder: str, step: str) -> str:
-    """Say that a step is missing of a backfill whose query has run: done again, its rows would be read twice."""
-    return (
-        f"checkpoint {checkpoint} has batches of its query, but {folder} does not say that step {step} of the "
-        "backfill is done: put the folder back as it was, or choose a new checkpoint"
-    )
-
-
-def journal_damaged(checkpoint: str, folder: str, damage: str, *, has_batches: bool) -> str:
-    """Say that what a backfill has done cannot be read; `damage` names the file."""
-    return f"checkpoint {checkpoint}: {damage}: put it back from a copy, or {_anew(folder, has_batches=has_batches)}"
-
-
-def result_gone(file: str, folder: str, *, has_batches: bool) -> str:
-    """Say that a part of what was computed is gone, and the stream would go on without it."""
-    return f"file {file} of the computed history is gone: put it back, or {_anew(folder, has_batches=has_batches)}"
-
-
-def directory_gone(path: str) -> str:
-    """Say that a directory which the query lists is gone."""
-    return (
-        f"directory {path} is gone, which the query lists at every start: put it back, or make an empty one if the "
-        "query has read all of it"
-    )
-
-
-def _anew(folder: str, *, has_batches: bool) -> str:
-    """Return how a backfill begins anew. What a query has read of an old one it would read of the new one again."""
-    return (
-        "choose a new checkpoint"
-        if has_batches
-        else f"delete {folder}, and the history is cut and computed anew"
-    )

@@ -16,8 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 from pyspark.sql.types import StructType
 
-from headgate_spark.backfill import refusals
-from headgate_spark.backfill.batch import ANSWERED, Batch
+from headgate_spark.backfill.batch import ANSWERED, HistoryJoin
 from headgate_spark.backfill.horizon import Horizon, micros
 from headgate_spark.backfill.matching import LEFT, RIGHT, Matching, Side, column
 from headgate_spark.backfill.parquet import write
@@ -35,11 +34,11 @@ class Staged:
 
     root: str
 
-    def write_output(self, batch: Batch, horizon: Horizon) -> list[str]:
+    def write_output(self, batch: HistoryJoin, horizon: Horizon) -> list[str]:
         """Write the result of the history, over what an interrupted run has left of it; return its files."""
         return write(batch.output(horizon), self.root, OUTPUT)
 
-    def write_replayed(self, batch: Batch, horizon: Horizon) -> list[str]:
+    def write_replayed(self, batch: HistoryJoin, horizon: Horizon) -> list[str]:
         """Write the rows to be replayed, one file a side (a stream takes it whole or not at all); return both."""
         sides = (
             (batch.replayed_left(horizon), REPLAYED_LEFT),
@@ -78,7 +77,10 @@ def _read(spark: SparkSession, schema: StructType, path: str) -> DataFrame:
         return spark.readStream.schema(schema).parquet(path)
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
-            raise BackfillError(refusals.directory_gone(path)) from None
+            raise BackfillError(
+                f"directory {path} is gone, which the query lists at every start: put it back, or make an empty one "
+                "if the query has read all of it"
+            ) from None
         raise
 
 

@@ -21,7 +21,7 @@ from headgate_spark.engine.open_sources import OpenSources
 from headgate_spark.engine.queries import Started
 from headgate_spark.engine.run_memory import RunMemory
 from headgate_spark.engine.services import Services
-from headgate_spark.engine.settings import Settings
+from headgate_spark.engine.settings import QuerySettings
 from headgate_spark.planner.model import BatchReport
 from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.reporting import Remark
@@ -160,7 +160,7 @@ class Batches:
         services: Services,
         started: Started,
         sources: OpenSources,
-        settings: Settings,
+        settings: QuerySettings,
         memory: RunMemory,
     ) -> None:
         self._query = settings.query

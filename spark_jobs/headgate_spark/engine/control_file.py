@@ -23,7 +23,7 @@ log = structlog.get_logger("headgate")
 POLL_SECONDS = 0.05
 
 
-class ControlFile:
+class ControlFileWatch:
     """Watches one path and hands on what changes."""
 
     def __init__(

@@ -186,13 +186,13 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class LogEnds:
     """Answered by where the logs of the checkpoint end: a value that is another one as soon as a batch is planned or
     committed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class Sleep:
     """Go on after so many seconds, at least."""
 
     seconds: float
@@ -200,7 +200,7 @@ class Wait:
     """For whom it waits; `None`: it has been shut out, and only what it was writing may still come."""
 
 
-Act = Union[Names, Read, Create, Delete, Ends, Wait]
+Act = Union[Names, Read, Create, Delete, LogEnds, Sleep]
 
 
 class AliveError(RuntimeError):
@@ -297,7 +297,7 @@ def take(newcomer: Newcomer) -> Generator[Act, Any, Epoch]:
         for sign in signs_among(names):  # a driver has one only when it has come to the end of this
             yield Delete(sign)
         if any(owner is not None for owner in found.values()):
-            yield Wait(SETTLE_SECONDS)
+            yield Sleep(SETTLE_SECONDS)
         return mine
 
 
@@ -306,7 +306,7 @@ def _ask(
 ) -> Generator[Act, Any, bool]:
     """Ask drivers for a sign of life, or wait for it; return whether they had their time. Raises `AliveError`."""
     last = doubtful[max(doubtful)] or Owner()
-    ends = yield Ends()
+    ends = yield LogEnds()
     if watched.epochs != list(doubtful):
         for epoch in doubtful:
             yield Delete(epoch.sign)
@@ -315,7 +315,7 @@ def _ask(
         raise AliveError(last, life)
     if watched.seconds >= newcomer.take_over_seconds:
         return True
-    yield Wait(LOOK_SECONDS, last)
+    yield Sleep(LOOK_SECONDS, last)
     watched.seconds += LOOK_SECONDS
     return False
 

@@ -28,13 +28,13 @@ from headgate_spark.engine.fence import (
     AliveError,
     Create,
     Delete,
-    Ends,
     Epoch,
+    LogEnds,
     Names,
     Newcomer,
     Owner,
     Read,
-    Wait,
+    Sleep,
     take,
 )
 
@@ -185,7 +185,7 @@ class Fencing:
                     held=f"{self._side}/{epoch.name}",
                     problem=self._left() if self.is_left_in_the_container else None,
                 )
-            if isinstance(self._act, Wait) and self._clock() < self._until:
+            if isinstance(self._act, Sleep) and self._clock() < self._until:
                 return None
             self._act = None
 
@@ -199,7 +199,7 @@ class Fencing:
             return self._side.create(act.name, act.text)
         if isinstance(act, Delete):
             return self._side.delete(act.name)
-        if isinstance(act, Ends):
+        if isinstance(act, LogEnds):
             return self._ends()
         if self._until <= 0:
             self._begins_to_wait(act)
@@ -207,7 +207,7 @@ class Fencing:
             self._until = 0.0
         return None
 
-    def _begins_to_wait(self, act: Wait) -> None:
+    def _begins_to_wait(self, act: Sleep) -> None:
         self.has_waited = True
         self._until = self._clock() + act.seconds
         if act.owner is not None and act.owner != self._told:

@@ -27,7 +27,7 @@ from headgate_spark.engine.records import RunRecords
 from headgate_spark.engine.refusals import refusal, unknown_ends, unknown_histories
 from headgate_spark.engine.run_memory import RunMemory
 from headgate_spark.engine.services import Services
-from headgate_spark.engine.settings import Settings
+from headgate_spark.engine.settings import QuerySettings
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.planner.model import Answer, Fail, GoLive, Hold, QuerySnapshot, Survey, TriggerKind, Wait
 from headgate_spark.planner.query import QueryPlanner
@@ -63,7 +63,7 @@ class QueryRun:
         self.started_at = time.time()
         """Unix seconds."""
         self.lock = threading.RLock()
-        self.settings = Settings(name)
+        self.settings = QuerySettings(name)
         self.records = RunRecords(
             name, services.groups, services.event_times(), services.unread(), services.snapshots()
         )

@@ -68,7 +68,7 @@ def _problems_of_outages(properties: Mapping[str, str]) -> list[str]:
     return []
 
 
-class Settings:
+class QuerySettings:
     """What holds of one query: what a document says, put before what the job says."""
 
     def __init__(self, query: str) -> None:

@@ -215,6 +215,6 @@ def _named(metric: m.Metric, labels: tuple[str, str], offsets: Mapping[str, int]
 
 def _family(metric: m.Metric) -> Family:
     labels = ["application", *metric.labels]
-    if metric.kind is m.Kind.COUNTER:
+    if metric.kind is m.MetricType.COUNTER:
         return CounterMetricFamily(metric.name.removesuffix("_total"), metric.help, labels=labels)
     return GaugeMetricFamily(metric.name, metric.help, labels=labels)

@@ -20,7 +20,7 @@ from headgate_spark.kafka.failures import in_words
 from headgate_spark.kafka.lookups import JvmReads, Record, UnansweredError
 from headgate_spark.kafka.snapshot_search import SnapshotSearch
 from headgate_spark.kafka.sources_of_run import SourcesOfRun
-from headgate_spark.planner.snapshots import Place, SnapshotEnd, SnapshotEnds
+from headgate_spark.planner.snapshots import SearchRange, SnapshotEnd, SnapshotEnds
 
 log = structlog.get_logger("headgate")
 
@@ -67,7 +67,7 @@ class SourceSnapshots:
         self._beside = Beside(f"headgate-snapshot-{source}", self._step)
         self._lock = threading.Lock()
         """Of what is wished and known."""
-        self._wishes: Mapping[str, Place] = {}
+        self._wishes: Mapping[str, SearchRange] = {}
         self._known: Mapping[str, SnapshotEnd] = {}
         """Replaced, never changed."""
         self._problems: Mapping[str, str] = {}
@@ -78,7 +78,7 @@ class SourceSnapshots:
         self.reads: dict[str, int] = {}
         """Records that the last search of each partition has looked at."""
 
-    def search(self, places: Mapping[str, Place]) -> None:
+    def search(self, places: Mapping[str, SearchRange]) -> None:
         """Search these partitions; returns at once."""
         with self._lock:
             self._wishes = dict(places)
@@ -128,7 +128,7 @@ class SourceSnapshots:
         self._failures = 0
         return self._rest
 
-    def _searched(self, places: Mapping[str, Place]) -> bool:
+    def _searched(self, places: Mapping[str, SearchRange]) -> bool:
         searches = {
             split: SnapshotSearch(split.rpartition("/")[0], place.begin, place.until)
             for split, place in places.items()
@@ -145,7 +145,7 @@ class SourceSnapshots:
             self._take({split: search for split, search in searches.items() if not search.is_open}, told)
         return True
 
-    def _next(self, *, unknown: bool = False) -> dict[str, Place]:
+    def _next(self, *, unknown: bool = False) -> dict[str, SearchRange]:
         """Return what is to be searched next; `unknown`: only where nothing has been found."""
         with self._lock:
             if unknown and (self._era != self._connected_in or self._beside.is_closed):
@@ -228,7 +228,7 @@ class SourceSnapshots:
             records.close()
 
 
-def _answers(found: SnapshotEnd, place: Place) -> bool:
+def _answers(found: SnapshotEnd, place: SearchRange) -> bool:
     """Tell whether what was found says what is at a place. An end with a change behind it stays where it is."""
     return found.begin == place.begin and (not found.is_open or found.until == place.until)
 
@@ -250,7 +250,7 @@ class KafkaSnapshots(SourcesOfRun[SourceSnapshots], SnapshotEnds):
             lambda: self._decoders.get(source) or event_time.registered(source),
         )
 
-    def search(self, source: str, places: Mapping[str, Place]) -> None:
+    def search(self, source: str, places: Mapping[str, SearchRange]) -> None:
         if source in self._sources:
             self._sources[source].search(places)
 

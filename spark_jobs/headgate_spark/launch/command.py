@@ -27,7 +27,7 @@ from headgate_contract.settings.table import CONTROL
 from headgate_spark import __version__
 from headgate_spark.engine.shim import ShimError, jar_path
 from headgate_spark.exporter.server import DEFAULT_PORT
-from headgate_spark.launch.driver import Driver
+from headgate_spark.launch.driver import LaunchedDriver
 from headgate_spark.launch.environment import UnsupportedSessionError, prepare, written_down
 from headgate_spark.launch.planner import PlannerError, PlannerProcess
 from headgate_spark.launch.script import INTERRUPTED, run_script
@@ -56,7 +56,7 @@ def _run(options: argparse.Namespace) -> NoReturn:
     configure()
     application = options.application or options.script.stem
     planner = PlannerProcess(application, _properties(options))
-    driver = Driver(planner)
+    driver = LaunchedDriver(planner)
     stopper = driver.stopper
     try:
         properties_file = _settled(options.properties_file) or written_down(os.environ, SPARK_PROPERTIES)
@@ -109,7 +109,7 @@ def report(end: End, code: int, stopper: Stopper) -> int:
     return 0 if stopper.asked else code
 
 
-def _at_exit(end: End, driver: Driver, planner: PlannerProcess, announcement: Announcement) -> None:
+def _at_exit(end: End, driver: LaunchedDriver, planner: PlannerProcess, announcement: Announcement) -> None:
     """Nothing of the script goes on any more: say if it has started no query, and let the planner's process end."""
     if not (end.has_seen_query or driver.stopper.asked or driver.end().has_seen_query):
         log.warning("the script started no streaming query; there was nothing to govern")

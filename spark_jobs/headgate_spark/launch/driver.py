@@ -31,7 +31,7 @@ NEXT_SECONDS = 30.0
 AGAIN_SECONDS = 0.5
 
 
-class Driver:
+class LaunchedDriver:
     """The script's side of it: what the planner's process is asked, and what only this process can see."""
 
     def __init__(self, planner: PlannerProcess) -> None:

@@ -73,7 +73,7 @@ class Commitment:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class MemberSplit:
     """A split and the query that it belongs to; without a split, a query that has not told of any yet."""
 
     query: str
@@ -91,9 +91,9 @@ class Floor:
 
     time: Millis | None = None
     """The least that an active one has reached; `None`: none is active."""
-    holder: Member | None = None
+    holder: MemberSplit | None = None
     """Who that is."""
-    unknown: Member | None = None
+    unknown: MemberSplit | None = None
     """An active one of which that is not known: the group waits for it to become known."""
 
 
@@ -147,7 +147,7 @@ class Groups:
 
     def floor_of_others(self, group: str, query: str, now: float) -> Floor:
         present = self._in(group)
-        missing = [Floor(unknown=Member(name)) for name in self._missing(group, present, now)]
+        missing = [Floor(unknown=MemberSplit(name)) for name in self._missing(group, present, now)]
         others = (floor_of(name, c.standings, now) for name, c in present.items() if name != query)
         return lowest([*missing, *others])
 
@@ -175,13 +175,13 @@ def floor_of(query: str, standings: Mapping[str, Standings], now: float) -> Floo
     for source, every in standings.items():
         splits, reached, _ = every.holding(now)
         if None in reached:
-            unknown = unknown or Member(query, Split(source, splits[reached.index(None)]))
+            unknown = unknown or MemberSplit(query, Split(source, splits[reached.index(None)]))
         if (least := min((time for time in reached if time is not None), default=None)) is not None:
             split = min(split for split, time in zip(splits, reached) if time == least)
             slowest = min(slowest or (least, Split(source, split)), (least, Split(source, split)))
     if slowest is None:
         return Floor(unknown=unknown)
-    return Floor(slowest[0], Member(query, slowest[1]), unknown)
+    return Floor(slowest[0], MemberSplit(query, slowest[1]), unknown)
 
 
 def lowest(floors: Iterable[Floor]) -> Floor:

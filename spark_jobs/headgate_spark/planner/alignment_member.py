@@ -35,7 +35,7 @@ from headgate_spark.planner.time_index import Rooms, TimeIndex
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
+class Aligned:
     """A source of the group, as it is at a planning."""
 
     name: str
@@ -153,7 +153,7 @@ class Membership:
                     behind[source] = min(time, behind.get(source, time))
         return behind
 
-    def cut(self, views: Sequence[View], budget: int, now: float, turn: int) -> dict[str, Part]:
+    def cut(self, views: Sequence[Aligned], budget: int, now: float, turn: int) -> dict[str, Part]:
         """Return what the sources may read of `budget` records, and promise no less; empty where nothing limits them.
 
         `views` are all of its sources. Raises `EventTimesUnknownError`.
@@ -167,7 +167,7 @@ class Membership:
 
     # ------------------------------------------------------------------------------------------
 
-    def _cut(self, views: Sequence[View], budget: int, now: float, turn: int) -> dict[str, Part]:
+    def _cut(self, views: Sequence[Aligned], budget: int, now: float, turn: int) -> dict[str, Part]:
         rooms = Rooms.joined([view.rooms_in(self._index) for view in views])
         whole = rooms.size
         self._note_drained(views, now)
@@ -199,7 +199,7 @@ class Membership:
             for (view, could), (_, own) in both
         }
 
-    def _looked_at(self, rooms: Rooms, views: Sequence[View], now: float) -> Rooms:
+    def _looked_at(self, rooms: Rooms, views: Sequence[Aligned], now: float) -> Rooms:
         """Find out how late the records are, now that it is known how many there are.
 
         If that does not come in time, return the part of the rooms of which it is known.
@@ -245,7 +245,9 @@ class Membership:
             return None
         return floor.time + self._groups.terms(self._group).max_drift
 
-    def _cut_by_rates(self, rooms: Rooms, views: Sequence[View], limit: Millis, turn: int) -> Sequence[int]:
+    def _cut_by_rates(
+        self, rooms: Rooms, views: Sequence[Aligned], limit: Millis, turn: int
+    ) -> Sequence[int]:
         """Return the ends of the rooms, those of sources whose rate limit ends them before their latest among them.
 
         All their tokens are used: a bucket holds no more than an interval's, so what is left of them is lost.
@@ -257,22 +259,16 @@ class Membership:
                 ends += own.ends
                 continue
             piece = slice_of(
-                own,
-                budget=view.allowance,
-                limit=limit,
-                drift=drift,
-                index=self._index,
-                turn=turn,
-                fill=True,
+                own, budget=view.allowance, limit=limit, drift=drift, index=self._index, turn=turn, fill=True
             )
             ends += piece.ends
         return ends
 
-    def _standings_at(self, rooms: Rooms, views: Sequence[View]) -> dict[str, Standings]:
+    def _standings_at(self, rooms: Rooms, views: Sequence[Aligned]) -> dict[str, Standings]:
         """Return how the splits stand when everything in `rooms` has been read."""
         return {view.name: self._standings_of(view, own) for view, own in _apart(rooms, views)}
 
-    def _standings_of(self, view: View, own: Rooms) -> Standings:
+    def _standings_of(self, view: Aligned, own: Rooms) -> Standings:
         if view.released:
             return RELEASED
         if view.start is None:
@@ -290,7 +286,7 @@ class Membership:
         ]
         return Standings(list(compress(splits, holds)), list(compress(reached, holds)), holds_until)
 
-    def _note_drained(self, views: Sequence[View], now: float) -> None:
+    def _note_drained(self, views: Sequence[Aligned], now: float) -> None:
         """Note which splits have nothing pending, and since when: one that is held back is not silent."""
         before, self._drained = self._drained, {}
         for view in views:
@@ -301,7 +297,7 @@ class Membership:
                 if latest is not None and at >= latest.get(split, math.inf) and not view.released
             }
 
-    def _hold(self, rooms: Rooms, views: Sequence[View], now: float) -> dict[str, Part]:
+    def _hold(self, rooms: Rooms, views: Sequence[Aligned], now: float) -> dict[str, Part]:
         """Read nothing: what the group waits for is not known."""
         self._wants_look = True
         held = rooms._replace(ends=rooms.starts)
@@ -309,7 +305,7 @@ class Membership:
         return {view.name: Part(view.start or {}, HeldBy.ALIGNMENT) for view in views}
 
     def _commit(
-        self, planned: Rooms, standings: Mapping[str, Standings], views: Sequence[View], now: float
+        self, planned: Rooms, standings: Mapping[str, Standings], views: Sequence[Aligned], now: float
     ) -> None:
         self._standings = standings
         self._publish(now)
@@ -327,7 +323,7 @@ class Membership:
         self._groups.publish(self._group, self._query, commitment, now)
 
 
-def _apart(rooms: Rooms, views: Sequence[View]) -> Iterator[tuple[View, Rooms]]:
+def _apart(rooms: Rooms, views: Sequence[Aligned]) -> Iterator[tuple[Aligned, Rooms]]:
     """Yield each source with its part of what was joined."""
     begin = 0
     for view in views:
@@ -336,7 +332,7 @@ def _apart(rooms: Rooms, views: Sequence[View]) -> Iterator[tuple[View, Rooms]]:
         begin = end
 
 
-def _part(view: View, ends: Sequence[int], could: Sequence[int], *, limited: bool, waits: bool) -> Part:
+def _part(view: Aligned, ends: Sequence[int], could: Sequence[int], *, limited: bool, waits: bool) -> Part:
     """Return the part of one source in a slice, in which its splits have these ends; `could` are where rate limits
     and latest positions end them.
 

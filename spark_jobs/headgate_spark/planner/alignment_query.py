@@ -13,7 +13,7 @@ from typing import Optional
 from headgate_contract import AlignmentControl, EventTimeControl, SourceControl
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.alignment import Groups
-from headgate_spark.planner.alignment_member import Membership, Part, View
+from headgate_spark.planner.alignment_member import Aligned, Membership, Part
 from headgate_spark.planner.event_times import EventTimes, EventTimesUnknownError, Millis
 from headgate_spark.planner.model import AlignmentSnapshot
 from headgate_spark.planner.time_index import TimeIndex
@@ -93,7 +93,7 @@ class QueryAlignment:
         return self._groups.interval_for(self._query, self._memberships)
 
     def cut(
-        self, views: Sequence[View], shares: Mapping[str, int], now: float, *, turn: int
+        self, views: Sequence[Aligned], shares: Mapping[str, int], now: float, *, turn: int
     ) -> dict[str, Part]:
         """Return what alignment lets each source read; one that nothing limits is left out.
 
@@ -145,7 +145,7 @@ class QueryAlignment:
 
     # ------------------------------------------------------------------------------------------
 
-    def _forget_gone(self, views: Sequence[View]) -> None:
+    def _forget_gone(self, views: Sequence[Aligned]) -> None:
         """Forget the splits that sources do not name any more."""
         for view in views:
             if view.latest is None:

@@ -1,6 +1,6 @@
 """One batch divided among the sources that may read: grant, rates and limits come together here.
 
-Values in, values out. `planner.reading` describes each source as a `Reader`, and turns allotments into answers.
+Values in, values out. `planner.reading` describes each source as a `ReadingSource` and turns allotments into answers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from headgate_spark.planner.shares import share_grant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
+class ReadingSource:
     """A source that may read, as it is at a planning. Sizes are records."""
 
     name: str
@@ -56,7 +56,7 @@ class Allotment:
         return self.counted and self.left is None
 
 
-def allot(readers: Iterable[Reader], grant: int, turn: int = 0) -> dict[str, Allotment]:
+def allot(readers: Iterable[ReadingSource], grant: int, turn: int = 0) -> dict[str, Allotment]:
     """Divide `grant` records. `turn` rotates who is served first where the grant is smaller than the crowd."""
     free = {r.name: r for r in readers}
     settled = {name: a for name, r in free.items() if (a := _settled(r)) is not None}
@@ -67,7 +67,7 @@ def allot(readers: Iterable[Reader], grant: int, turn: int = 0) -> dict[str, All
     return settled | {name: _shared(r, shares[name]) for name, r in sharing.items()}
 
 
-def _settled(reader: Reader) -> Allotment | None:
+def _settled(reader: ReadingSource) -> Allotment | None:
     """Return the allotment of a reader that takes no share of the grant."""
     if reader.hold is not None:
         left = None if reader.hold is HeldBy.NOTHING_PENDING else reader.hold
@@ -83,7 +83,7 @@ def _settled(reader: Reader) -> Allotment | None:
     return None
 
 
-def _shared(reader: Reader, share: int) -> Allotment:
+def _shared(reader: ReadingSource, share: int) -> Allotment:
     counted = reader.pending is not None and not reader.new_splits
     left = None if share == reader.pending else _binding(reader, share)
     if share == 0:
@@ -92,7 +92,7 @@ def _shared(reader: Reader, share: int) -> Allotment:
     return Allotment(count=share, left=left if counted else None, counted=counted, capped=capped)
 
 
-def _binding(reader: Reader, share: int) -> HeldBy:
+def _binding(reader: ReadingSource, share: int) -> HeldBy:
     """Return what kept the share from being larger."""
     if reader.sliced is not None:
         return reader.sliced

@@ -69,7 +69,7 @@ class Bucket:
         return self.burst + FRACTION
 
 
-class RateLimit:
+class RateLimiter:
     """What is in force for one source; without a limit everything is allowed."""
 
     def __init__(self) -> None:
@@ -81,12 +81,12 @@ class RateLimit:
         """The rate in force; `None` where there is none."""
         return self._bucket.rate if self._bucket else None
 
-    def changed(self, control: RateControl | None, cycle: float, now: float) -> RateLimit:
+    def changed(self, control: RateControl | None, cycle: float, now: float) -> RateLimiter:
         """Return what holds under another limit, with the tokens that there are.
 
         `cycle` is how long it may be from one batch to the next, in seconds.
         """
-        limit = RateLimit()
+        limit = RateLimiter()
         if control is None:
             return limit
         limit._per_batch = control.records_per_checkpoint

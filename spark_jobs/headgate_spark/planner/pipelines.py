@@ -17,7 +17,7 @@ from headgate_contract.newer import dataclass
 from headgate_spark.planner.ending import MAX_WAIT_SECONDS, instead_of_ending
 from headgate_spark.planner.model import Answer, Hold, TakeNothing, Wait
 from headgate_spark.planner.rounds import Question
-from headgate_spark.planner.settings import Settings
+from headgate_spark.planner.settings import PlannerSettings
 from headgate_spark.planner.state import QueryState
 from headgate_spark.planner.steps import (
     Step,
@@ -120,7 +120,7 @@ TO_THE_END = Pipeline(
 AT_ONCE = Pipeline(always_open, (history_at_once, verdict, known, everything), instead_of_ending)
 
 
-def pipeline_of(settings: Settings) -> Pipeline:
+def pipeline_of(settings: PlannerSettings) -> Pipeline:
     if settings.ends_when_idle:
         return TO_THE_END if settings.bounds_batches else AT_ONCE
     return LIVE if settings.bounds_batches else UNLISTED

@@ -18,8 +18,8 @@ from typing import Union
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment_member import Part
-from headgate_spark.planner.allotment import Reader
-from headgate_spark.planner.bucket import RateLimit
+from headgate_spark.planner.allotment import ReadingSource
+from headgate_spark.planner.bucket import RateLimiter
 from headgate_spark.planner.model import Position, ReadLimit, TakeAll, TakeBytes, TakeLimit, TakeUpTo
 from headgate_spark.planner.shares import ends_after
 from headgate_spark.planner.snapshots import Snapshots
@@ -65,20 +65,20 @@ class Limits:
         return state.rooms(*(b for b in bounds if b is not None))
 
 
-def reach_of(state: SourceState, limits: Limits, now: float, *, look: float, whole: bool) -> Reader:
+def reach_of(state: SourceState, limits: Limits, now: float, *, look: float, whole: bool) -> ReadingSource:
     """Return the source as a reader: what it could read if no rate limited it.
 
     `look` is how long (seconds) it is left alone after it had nothing, `whole` asks for one batch of all it has.
     """
     if not state.is_counted:
         if state.exhausted and now < state.looks_again_at(look):
-            return Reader(name=state.name, hold=HeldBy.NOTHING_PENDING)
+            return ReadingSource(name=state.name, hold=HeldBy.NOTHING_PENDING)
         takes_all = whole or state.read_limit in (ReadLimit.GATE, ReadLimit.OFFSETS)
-        return Reader(name=state.name, takes_all=takes_all)
+        return ReadingSource(name=state.name, takes_all=takes_all)
     if state.pending is None:
-        return Reader(name=state.name, hold=HeldBy.UNKNOWN)
+        return ReadingSource(name=state.name, hold=HeldBy.UNKNOWN)
     part = limits.parts.get(state.name)
-    return Reader(
+    return ReadingSource(
         name=state.name,
         pending=state.pending,
         reach=sum(limits.rooms(state).values()),
@@ -87,13 +87,13 @@ def reach_of(state: SourceState, limits: Limits, now: float, *, look: float, who
     )
 
 
-def rated(reader: Reader, state: SourceState, rate: RateLimit, now: float) -> Reader:
+def rated(reader: ReadingSource, state: SourceState, rate: RateLimiter, now: float) -> ReadingSource:
     """Return the reader of a source under its rate limit."""
     if reader.hold is not None:
         return reader
     goes_blindly = not state.is_counted and state.read_limit is not ReadLimit.ROWS
     if goes_blindly and not rate.allows_blindly(state.expected_records, now):
-        return Reader(name=state.name, hold=HeldBy.RATE_LIMIT)
+        return ReadingSource(name=state.name, hold=HeldBy.RATE_LIMIT)
     return replace(reader, allowance=rate.allowance(now), tokens=rate.tokens(now))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 from headgate_contract import LiveControl, SourceControl
 from headgate_spark.planner.model import BatchReport, Position, TriggerKind
-from headgate_spark.planner.settings import Settings
+from headgate_spark.planner.settings import PlannerSettings
 from headgate_spark.planner.source import SourceState
 
 CAUGHT_UP_SECONDS = 5.0
@@ -60,7 +60,7 @@ class RealTime:
 
     # What it is told
 
-    def follow(self, settings: Settings, sources: Collection[SourceState]) -> None:
+    def follow(self, settings: PlannerSettings, sources: Collection[SourceState]) -> None:
         """Take trigger and document. Whoever declares it anew may have done something about a refusal."""
         control = settings.control.live if settings.control else LiveControl()
         if control != self.control:
@@ -169,7 +169,7 @@ class RealTime:
         )
 
 
-def _hindrance(settings: Settings, sources: Collection[SourceState]) -> str | None:
+def _hindrance(settings: PlannerSettings, sources: Collection[SourceState]) -> str | None:
     if settings.trigger.kind is not TriggerKind.PROCESSING_TIME:
         return f"the query's trigger ({settings.trigger.kind.value}) ends it by itself; give it a processing time"
     for state in sources:

@@ -13,7 +13,7 @@ from headgate_spark.planner.sizing import Grant
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class PlannerSettings:
     """The questions that planning asks of trigger and document."""
 
     trigger: Trigger
@@ -53,7 +53,7 @@ class Settings:
         """Whether a trigger in which nothing is planned ends the query."""
         return self.trigger.kind is not TriggerKind.PROCESSING_TIME
 
-    def new_checkpoint_request(self, before: Settings) -> bool:
+    def new_checkpoint_request(self, before: PlannerSettings) -> bool:
         asked = self.control.checkpoint_request if self.control else None
         return asked is not None and (before.control is None or asked != before.control.checkpoint_request)
 

@@ -49,7 +49,7 @@ class SnapshotEnd:
     """What the records that were met say of snapshots that are over."""
 
 
-class Place(NamedTuple):
+class SearchRange(NamedTuple):
     """What is to be searched: from where on, and how far the log goes."""
 
     begin: int
@@ -59,7 +59,7 @@ class Place(NamedTuple):
 class SnapshotEnds(AskedOfSources):
     """Searches the ends of snapshots in the sources of one run; here nobody does. None of it waits or raises."""
 
-    def search(self, source: str, places: Mapping[str, Place]) -> None:
+    def search(self, source: str, places: Mapping[str, SearchRange]) -> None:
         """Search these splits. What was to be searched before, and is not among them, no longer matters."""
 
     def drop(self, source: str, splits: Collection[str]) -> None:
@@ -226,7 +226,7 @@ class Snapshots:
         done: what could not be searched may be gone.
         """
         wanted = {
-            split.name: Place(split.position, split.latest)
+            split.name: SearchRange(split.position, split.latest)
             for split in splits
             if split.position < split.latest and (split.is_unsearched or split.has_more or split.is_past)
         }

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from headgate_contract import SourceControl
 from headgate_contract.held import HeldBy
-from headgate_spark.planner.bucket import RateLimit
+from headgate_spark.planner.bucket import RateLimiter
 from headgate_spark.planner.hybrid import Hybrid, ReadSoFar
 from headgate_spark.planner.model import Answer, Hold, Position, ReadLimit, Source, Wait
 from headgate_spark.planner.shares import room
@@ -151,7 +151,7 @@ class SourceState:
         """What was planned of it last had a limit in bytes."""
         self._own_rows = source.own_rows
         self.control = SourceControl()
-        self.rate = RateLimit()
+        self.rate = RateLimiter()
         self.files = FileCount()
         self.held = HeldTime()
         self.seen = False

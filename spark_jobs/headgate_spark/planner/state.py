@@ -11,7 +11,7 @@ from headgate_contract.lag_votes import IDLE_SECONDS
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_query import QueryAlignment
-from headgate_spark.planner.bucket import RateLimit
+from headgate_spark.planner.bucket import RateLimiter
 from headgate_spark.planner.event_times import EventTimes
 from headgate_spark.planner.gate import BASE_SECONDS, Gate, Intervals
 from headgate_spark.planner.hybrid import Hybrid
@@ -30,7 +30,7 @@ from headgate_spark.planner.model import (
 from headgate_spark.planner.pace import Pace
 from headgate_spark.planner.reading import Span
 from headgate_spark.planner.real_time import RealTime
-from headgate_spark.planner.settings import Settings
+from headgate_spark.planner.settings import PlannerSettings
 from headgate_spark.planner.sizing import BatchSizer, Grant
 from headgate_spark.planner.snapshots import SnapshotEnds, Snapshots
 from headgate_spark.planner.source import SURVEY_SECONDS, SourceState
@@ -50,7 +50,7 @@ class InForce:
     """The verdict, a vote by lag, or that a source is in a historical part."""
     spans: bool
     """One batch is to span the backlog."""
-    rates: Mapping[str, RateLimit]
+    rates: Mapping[str, RateLimiter]
     """By source."""
 
     @property
@@ -85,7 +85,7 @@ class QueryState:
         is aligned. `unread` looks for the first unread records of sources whose lag counts, `snapshots` for where the
         snapshots of change streams end."""
         self.name = name
-        self.settings = Settings(trigger)
+        self.settings = PlannerSettings(trigger)
         self.sources = {source.name: SourceState(source, now) for source in sources}
         if unplanned is None:
             unplanned = self.sources if resumed is None else ()

@@ -12,8 +12,8 @@ from dataclasses import field, replace
 
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
-from headgate_spark.planner.alignment_member import Part, View
-from headgate_spark.planner.allotment import Allotment, Reader, allot
+from headgate_spark.planner.alignment_member import Aligned, Part
+from headgate_spark.planner.allotment import Allotment, ReadingSource, allot
 from headgate_spark.planner.ending import can_begin_empty
 from headgate_spark.planner.hybrid import Hybrid
 from headgate_spark.planner.model import Position, TakeUpTo, TriggerKind
@@ -46,7 +46,7 @@ class Draft:
     """Why nothing is planned after all."""
     reading: tuple[SourceState, ...] = ()
     """The sources that are planned now."""
-    readers: tuple[Reader, ...] = ()
+    readers: tuple[ReadingSource, ...] = ()
     """What those sources could read, in the same order."""
     grant: Grant | None = None
     """`None`: nothing bounds the batch, or nothing is planned."""
@@ -193,9 +193,9 @@ def _reach(
     query: QueryState, draft: Draft, look: float, is_whole: Callable[[str], bool] = lambda _: False
 ) -> Draft:
     readers = (
-        Reader(name=s.name, hold=HeldBy.ALIGNMENT)
+        ReadingSource(name=s.name, hold=HeldBy.ALIGNMENT)
         if query.alignment.rests(s.name, draft.now)
-        else Reader(name=s.name, hold=HeldBy.SNAPSHOT)
+        else ReadingSource(name=s.name, hold=HeldBy.SNAPSHOT)
         if query.snapshots.waits(s.name)
         else reach_of(s, draft.limits, draft.now, look=look, whole=is_whole(s.name))
         for s in draft.reading
@@ -288,9 +288,9 @@ def _cut(query: QueryState, draft: Draft) -> dict[str, Part]:
     return query.alignment.cut(views, counts, draft.now, turn=query.turn)
 
 
-def _view(query: QueryState, draft: Draft, state: SourceState) -> View:
+def _view(query: QueryState, draft: Draft, state: SourceState) -> Aligned:
     """Return a source for its alignment group: at its planned position."""
-    return View(
+    return Aligned(
         name=state.name,
         start=draft.ends.get(state.name, state.position),
         latest=state.latest,

@@ -20,7 +20,7 @@ from headgate_spark import event_time
 from headgate_spark.engine import garbage
 from headgate_spark.engine.beside import tolerated
 from headgate_spark.engine.checkpoint import Checkpoint, acquire_lock
-from headgate_spark.engine.control_file import ControlFile
+from headgate_spark.engine.control_file import ControlFileWatch
 from headgate_spark.engine.decoders import look_in
 from headgate_spark.engine.directory import HadoopDirectory
 from headgate_spark.engine.executors import Executors, look_after
@@ -42,7 +42,7 @@ from headgate_spark.kafka.snapshots import snapshots_by_consumers_of
 from headgate_spark.kafka.unread import by_consumers_of
 from headgate_spark.runtime.answers import End, Stopping, written
 from headgate_spark.runtime.fences import open_fence
-from headgate_spark.runtime.settings import Settings
+from headgate_spark.runtime.settings import ProcessSettings
 
 log = structlog.get_logger("headgate")
 
@@ -57,7 +57,7 @@ SETTLE_MILLIS = 5_000
 class Runtime:
     """Everything that lives beside a driver."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ProcessSettings) -> None:
         self._settings = settings
         look_in(settings.py_files, ",")
         self._jvm: DriverJvm | None = None
@@ -91,7 +91,7 @@ class Runtime:
         self.executors = Executors(between_batches=lambda: self.governor.table.is_between_batches)
         self._control = None
         if settings.control is not None:
-            self._control = ControlFile(
+            self._control = ControlFileWatch(
                 settings.control,
                 on_document=self._take_document,
                 on_refusal=self.governor.documents.refuse,

@@ -18,7 +18,7 @@ from headgate_spark.engine import garbage
 from headgate_spark.engine.questions import Questions
 from headgate_spark.runtime.driver import Runtime
 from headgate_spark.runtime.logs import configure
-from headgate_spark.runtime.settings import Settings
+from headgate_spark.runtime.settings import ProcessSettings
 
 SWITCH_SECONDS = 0.0005
 """How long a thread that computes may keep the interpreter's lock from another: a query asks and waits, while the
@@ -35,7 +35,7 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     configure()
     try:
-        settings = Settings.parse(sys.stdin.readline())
+        settings = ProcessSettings.parse(sys.stdin.readline())
         runtime = Runtime(settings)
         metrics_port = runtime.start()
     except (

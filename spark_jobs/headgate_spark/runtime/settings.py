@@ -21,7 +21,7 @@ ADDRESS = PREFIX + "planner.address"
 
 
 @dataclass(frozen=True)
-class Settings:
+class ProcessSettings:
     """How the process is to run."""
 
     token: str
@@ -35,7 +35,6 @@ class Settings:
     metrics_address: str = field(default_factory=every_address)
     listening: int | None = None
     """Descriptor of a socket that listens already."""
-
     py_files: str = ""
     """What the job has sent along, with commas between: modules are looked for there too."""
 
@@ -45,7 +44,7 @@ class Settings:
         return self.listening is None
 
     @classmethod
-    def parse(cls, line: str) -> Settings:
+    def parse(cls, line: str) -> ProcessSettings:
         """Return the settings in a line. Raises ValueError for properties that make no sense, by their names."""
         members: Mapping[str, Any] = json.loads(line)
         properties: Mapping[str, str] = members["properties"]

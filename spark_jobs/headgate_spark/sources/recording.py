@@ -64,7 +64,7 @@ class Recording:
 
 
 @dataclass(frozen=True)
-class TimeIndex:
+class RowIndex:
     """Event times of a recording that is sorted by them; see `index_by_time`."""
 
     recording: Recording
@@ -113,7 +113,7 @@ def open_recording(path: Path) -> Recording:
     return Recording(schema, tuple(groups), tuple(starts))
 
 
-def index_by_time(recording: Recording, column: str) -> TimeIndex:
+def index_by_time(recording: Recording, column: str) -> RowIndex:
     """Index a recording by its event-time column, from the footers where they have statistics.
 
     Raises ValueError where the column is missing, is no timestamp, has nulls, or is not in ascending order.
@@ -134,7 +134,7 @@ def index_by_time(recording: Recording, column: str) -> TimeIndex:
                 f"replay source: {file} is not sorted by {column!r}; sort the rows before writing them"
             )
         latest.append(last)
-    return TimeIndex(recording, column, tuple(latest))
+    return RowIndex(recording, column, tuple(latest))
 
 
 def bounds_of_group(file: str, group: int, column: str) -> tuple[Micros, Micros]:

@@ -33,7 +33,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from headgate_spark.sources.arrival import KNOWN_OPTIONS, ReplayOptions, parse_options
-from headgate_spark.sources.recording import Recording, RowRange, TimeIndex, index_by_time, open_recording
+from headgate_spark.sources.recording import Recording, RowIndex, RowRange, index_by_time, open_recording
 
 try:
     from pyspark.sql.streaming.datasource import (
@@ -120,7 +120,7 @@ class ReplayStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return open_recording(self._options.path)
 
     @cached_property
-    def _times(self) -> TimeIndex:
+    def _times(self) -> RowIndex:
         return index_by_time(self._recording, self._options.event_time or "")
 
     def initialOffset(self) -> Offset:

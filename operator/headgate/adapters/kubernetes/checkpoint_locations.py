@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from headgate.adapters.kubernetes.customized import Volume, volumes_of
+from headgate.adapters.kubernetes.customized import PropertyVolume, volumes_of
 
 CHECKPOINT_PROPERTY: Final = "spark.sql.streaming.checkpointLocation"
 
@@ -105,7 +105,7 @@ def _on_a_volume(path: str, conf: Mapping[str, str]) -> str | None:
     )
 
 
-def _volume(volume: Volume) -> str | None:
+def _volume(volume: PropertyVolume) -> str | None:
     match volume.type, volume.options:
         case "persistentVolumeClaim", {"claimName": name} if name != _OWN_VOLUME:
             return f"volume claim {name}"

@@ -119,7 +119,7 @@ class Listener(Protocol):
         """`status` is the HTTP status, or `unavailable` where there was none."""
 
 
-class Cluster:
+class ApiServer:
     """The API server. Every call raises `ApiConflict`, `ApiNotFound`, `ApiRefused` or `ApiUnavailable`."""
 
     def __init__(

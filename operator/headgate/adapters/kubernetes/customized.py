@@ -24,7 +24,7 @@ OURS: Final = ("headgate.dev/", "app.kubernetes.io/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Volume:
+class PropertyVolume:
     """One `volumes.TYPE.NAME` of the properties, as it stands there."""
 
     type: str
@@ -77,7 +77,7 @@ def mounts(conf: Conf) -> list[Manifest]:
     return [_mount(volume) for volume in volumes_of(conf) if "path" in volume.mount] + secrets
 
 
-def volumes_of(conf: Conf) -> Iterator[Volume]:
+def volumes_of(conf: Conf) -> Iterator[PropertyVolume]:
     found: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for key, value in _below(conf, "driver.volumes.").items():
         kind, _, rest = key.partition(".")
@@ -86,10 +86,10 @@ def volumes_of(conf: Conf) -> Iterator[Volume]:
             found[kind, name][setting] = value
     for (kind, name), settings in sorted(found.items()):
         mount, options = _of(settings, "mount."), _of(settings, "options.")
-        yield Volume(type=kind, name=name, mount=mount, options=options)
+        yield PropertyVolume(type=kind, name=name, mount=mount, options=options)
 
 
-def _mount(volume: Volume) -> Manifest:
+def _mount(volume: PropertyVolume) -> Manifest:
     mount: dict[str, Any] = {"name": volume.name, "mountPath": volume.mount["path"]}
     if (below := volume.mount.get("subPath")) is not None:
         mount["subPath"] = below

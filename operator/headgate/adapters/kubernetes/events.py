@@ -22,7 +22,7 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
-from headgate.adapters.kubernetes.client import EVENTS, Cluster, Manifest
+from headgate.adapters.kubernetes.client import EVENTS, ApiServer, Manifest
 from headgate.adapters.kubernetes.manifests import Owner
 from headgate.adapters.kubernetes.names import MANAGER
 from headgate.adapters.kubernetes.times import rfc3339
@@ -129,7 +129,7 @@ class _Alike:
 class EventRecorder:
     """Writes events, and counts those that repeat."""
 
-    def __init__(self, cluster: Cluster, instance: str) -> None:
+    def __init__(self, cluster: ApiServer, instance: str) -> None:
         self._cluster = cluster
         self._instance = instance
         self._recorded: OrderedDict[str, _Recorded] = OrderedDict()

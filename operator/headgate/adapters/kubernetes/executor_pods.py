@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from headgate.adapters.kubernetes.client import PODS, Cluster, Manifest
+from headgate.adapters.kubernetes.client import PODS, ApiServer, Manifest
 from headgate.adapters.kubernetes.pods import in_the_making, unscheduled, why_it_waits
 from headgate.api.labels import executors_of
 from headgate.clock import steady_seconds
@@ -46,7 +46,7 @@ class ExecutorLook:
 class ExecutorLooks:
     """Looks at executor pods, of all applications together at a pace."""
 
-    def __init__(self, cluster: Cluster, *, clock: Callable[[], float] = steady_seconds) -> None:
+    def __init__(self, cluster: ApiServer, *, clock: Callable[[], float] = steady_seconds) -> None:
         self._cluster = cluster
         self._clock = clock
         self._next_at = -float("inf")

@@ -15,7 +15,7 @@ from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.names import ATTEMPT, CONTAINER, REVISION
 from headgate.adapters.kubernetes.times import unix_time
 from headgate.adapters.last_words import LONGEST_NOTE, last_words
-from headgate.decision.driver import Driver, Exit, Obstacle, StepReason
+from headgate.decision.driver import Exit, Obstacle, SeenDriver, StepReason
 from headgate.reconcile.ports import Problem
 from headgate_contract.exit_codes import OOM_KILLED, ExitCode
 from headgate_contract.foreign import scrubbed
@@ -70,12 +70,12 @@ def is_ended(pod: Manifest) -> bool:
     return "terminated" in _state(pod)
 
 
-def driver_of(pod: Manifest, attempt: int, now: float) -> Driver:
+def driver_of(pod: Manifest, attempt: int, now: float) -> SeenDriver:
     metadata = pod["metadata"]
     annotations, state = metadata.get("annotations", {}), _state(pod)
     ran = state.get("terminated") or state.get("running") or {}
     started = ran.get("startedAt") or metadata["creationTimestamp"]
-    return Driver(
+    return SeenDriver(
         attempt=attempt,
         started_at=unix_time(started),
         revision=annotations.get(REVISION),

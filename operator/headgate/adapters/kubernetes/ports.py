@@ -30,7 +30,7 @@ from headgate.adapters.kubernetes.writes import (
 )
 from headgate.api.labels import driver_name
 from headgate.api.status import SparkApplicationStatus
-from headgate.decision.driver import Driver, Obstacle, StepReason
+from headgate.decision.driver import Obstacle, SeenDriver, StepReason
 from headgate.decision.situation import SCRIPT_SECONDS
 from headgate.reconcile.launch import Launch
 from headgate.reconcile.ports import Event
@@ -84,7 +84,7 @@ class PodDrivers:
         """The pod of the driver that lives: the oldest, should there be several, since it has to go first."""
         return next((pod for pod in self._pods if not is_ended(pod)), None)
 
-    def observe(self, now: float) -> Driver | None:
+    def observe(self, now: float) -> SeenDriver | None:
         """Return the driver that lives, or else the newest one that has ended."""
         pod = self.living or (self._pods[-1] if self._pods else None)
         if pod is None or (attempt := attempt_of(pod)) is None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, assert_never
 
-from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Cluster, Manifest
+from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, ApiServer, Manifest
 from headgate.adapters.kubernetes.manifests import Owner
 from headgate.adapters.kubernetes.names import CONTROL, FINALIZER
 from headgate.adapters.kubernetes.pods import attempt_of, is_ended
@@ -50,7 +50,7 @@ class Writer:
 
     def __init__(  # noqa: PLR0913  whom to tell, and how long what was decided holds
         self,
-        cluster: Cluster,
+        cluster: ApiServer,
         application: Manifest,
         *,
         seen: Callable[[Manifest], object],

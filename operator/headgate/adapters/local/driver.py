@@ -25,7 +25,7 @@ from headgate.adapters.local import processes
 from headgate.adapters.local.atomic import read_text, replace_text
 from headgate.adapters.local.driver_log import DriverLog
 from headgate.adapters.local.state_dir import StateDir
-from headgate.decision.driver import Driver, Exit
+from headgate.decision.driver import Exit, SeenDriver
 from headgate.errors import InvalidInputError, TransientError, UsageError
 from headgate.reconcile.launch import Launch
 from headgate.reconcile.ports import Outage, OutageReason
@@ -114,7 +114,7 @@ class LocalDrivers:
         """The process id of the driver that is there: of its supervisor, which leads its process group."""
         return None if self._record is None else self._record.pid
 
-    def observe(self, now: float) -> Driver | None:
+    def observe(self, now: float) -> SeenDriver | None:
         """Return the driver; one that has just ended is waited for, and its remains are ended in time."""
         if self._record is None:
             return None
@@ -122,7 +122,7 @@ class LocalDrivers:
             self._look_after(self._record, now)
         record = self._record
         at = record.ended_at
-        return Driver(
+        return SeenDriver(
             attempt=record.attempt,
             revision=record.revision,
             started_at=record.started_at,

@@ -31,7 +31,7 @@ RUNBOOK: Final = "docs/runbook.md has a page on it"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """What one check has found of one object."""
 
     check: str
@@ -49,8 +49,8 @@ Said = Iterator[tuple[Level, str] | tuple[Level, str, str]]
 """What one check finds of one object: level, sentence and, where there is something to do, remedy."""
 
 
-def found(check: str, of: str, said: Said) -> Iterator[Finding]:
-    return (Finding(check, of, *each) for each in said)
+def found(check: str, of: str, said: Said) -> Iterator[CheckResult]:
+    return (CheckResult(check, of, *each) for each in said)
 
 
 def unmet(query: str, told: QueryStatus | QueryMetrics, snapshots: Mapping[str, str | None]) -> Iterator[str]:
@@ -64,6 +64,6 @@ def unmet(query: str, told: QueryStatus | QueryMetrics, snapshots: Mapping[str, 
             yield f"source {source} of query {query} does not tell where its snapshot ends: {problem}"
 
 
-def exit_code(findings: Iterable[Finding]) -> int:
+def exit_code(findings: Iterable[CheckResult]) -> int:
     """Return 1 where something does not work, else 0."""
     return int(any(finding.level is Level.PROBLEM for finding in findings))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from headgate.api.status import Condition, ConditionStatus
-from headgate.cli.checks import RUNBOOK, Finding, Level, Said, found, unmet
+from headgate.cli.checks import RUNBOOK, CheckResult, Level, Said, found, unmet
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.decision.driver import State
 from headgate.reconcile.ports import OF_ONE_QUERY, OutageReason
@@ -31,7 +31,7 @@ OF_PROMETHEUS: Final = frozenset({*OF_ONE_QUERY, OutageReason.NOT_ASKED})
 """Outages that say that Prometheus cannot be asked, where it is asked at all."""
 
 
-def check_application(application: ClusterApplication, now: float) -> Iterator[Finding]:
+def check_application(application: ClusterApplication, now: float) -> Iterator[CheckResult]:
     """Yield what is found of one application. `now` is Unix time."""
     of = f"{application.namespace}/{application.name}"
     told = list(found("operator", of, _status(application)))
@@ -48,7 +48,7 @@ def check_application(application: ClusterApplication, now: float) -> Iterator[F
         yield from found("executors", of, _executors(application))
 
 
-def check_prometheus(applications: Sequence[ClusterApplication]) -> Iterator[Finding]:
+def check_prometheus(applications: Sequence[ClusterApplication]) -> Iterator[CheckResult]:
     """Yield whether Prometheus answers the operator, by what the applications say that have their metrics from it."""
     told = [
         condition

@@ -14,7 +14,7 @@ from typing import Final
 from headgate import __version__
 from headgate.adapters.kubernetes.client import APPLICATIONS, DEPLOYMENTS, LEASES, Manifest
 from headgate.api.application import API_VERSION
-from headgate.cli.checks import Finding, Level, Said, found
+from headgate.cli.checks import CheckResult, Level, Said, found
 from headgate.cli.checks.applications import check_application, check_prometheus
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.cli.cluster.client import Cluster
@@ -33,7 +33,7 @@ LEASES_LATE: Final = 3
 """By how many of its own durations a lease may be old before nobody can be said to hold it."""
 
 
-def of_cluster(cluster: Cluster, listed: Callable[[], Sequence[Manifest]]) -> Iterator[Finding]:
+def of_cluster(cluster: Cluster, listed: Callable[[], Sequence[Manifest]]) -> Iterator[CheckResult]:
     """Yield what is found of the cluster, and then of the applications that `listed` returns.
 
     Raises `ApiUnavailable` where the API server does not answer.
@@ -44,14 +44,14 @@ def of_cluster(cluster: Cluster, listed: Callable[[], Sequence[Manifest]]) -> It
         applications = [ClusterApplication(manifest) for manifest in listed()]
     except (ApiNotFound, ApiRefused) as error:
         remedy = "install the CRD where there is none; else give a name that is there, or -n"
-        yield Finding("applications", "cluster", Level.PROBLEM, str(error), remedy)
+        yield CheckResult("applications", "cluster", Level.PROBLEM, str(error), remedy)
         return
     yield from check_prometheus(applications)
     for application in applications:
         yield from check_application(application, now)
 
 
-def check_cluster(cluster: Cluster, now: float) -> Iterator[Finding]:
+def check_cluster(cluster: Cluster, now: float) -> Iterator[CheckResult]:
     """Yield what is found of the cluster. `now` is Unix time.
 
     Raises `ApiUnavailable` where the API server does not answer at all: nothing else could be said then.
@@ -61,12 +61,12 @@ def check_cluster(cluster: Cluster, now: float) -> Iterator[Finding]:
     try:
         operators = cluster.ask(lambda api: api.list(DEPLOYMENTS, labels=PART_OF))
     except ApiRefused as error:
-        yield Finding("operator", "cluster", *_not_seen(error))
+        yield CheckResult("operator", "cluster", *_not_seen(error))
         return
     if not operators:
         says = f"there is no Deployment with the label {PART_OF}"
         remedy = "install the chart; nothing is to be done where the operator runs in another way"
-        yield Finding("operator", "cluster", Level.WARNING, says, remedy)
+        yield CheckResult("operator", "cluster", Level.WARNING, says, remedy)
     for operator in operators:
         of = str(key_of(operator))
         yield from found("operator", of, _deployment(operator))

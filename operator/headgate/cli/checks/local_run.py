@@ -13,7 +13,7 @@ from headgate.adapters.local.atomic import read_text
 from headgate.adapters.local.driver import LOOPBACK
 from headgate.adapters.local.state_dir import StateDir
 from headgate.adapters.metrics.scrape import scrape
-from headgate.cli.checks import RUNBOOK, Finding, Level, Said, found, unmet
+from headgate.cli.checks import RUNBOOK, CheckResult, Level, Said, found, unmet
 from headgate.reconcile.ports import Outage
 from headgate.reconcile.readings import DriverMetrics
 from headgate_contract import ControlDocument
@@ -22,23 +22,23 @@ from headgate_contract.receiving import read
 SCRAPE_SECONDS: Final = 5.0
 
 
-def check_run(folder: Path) -> Iterator[Finding]:
+def check_run(folder: Path) -> Iterator[CheckResult]:
     """Return what is found, one after the other. Raises `UsageError` at once where the folder is none of a run."""
     return _findings(StateDir.of_run(folder), str(folder))
 
 
-def _findings(files: StateDir, of: str) -> Iterator[Finding]:
+def _findings(files: StateDir, of: str) -> Iterator[CheckResult]:
     page = _metrics(files)
     if not isinstance(page, DriverMetrics):
-        yield Finding("metrics", of, *page)
+        yield CheckResult("metrics", of, *page)
         return
-    yield Finding("metrics", of, Level.OK, "the driver's metrics arrive")
+    yield CheckResult("metrics", of, Level.OK, "the driver's metrics arrive")
     yield from found("control", of, _control(files, page))
     yield from found("sources", of, _sources(page))
     for name, query in page.queries.items():
         snapshots = {source: told.snapshot_problem for source, told in query.sources.items()}
         for says in unmet(name, query, snapshots):
-            yield Finding("query", of, Level.WARNING, says, RUNBOOK)
+            yield CheckResult("query", of, Level.WARNING, says, RUNBOOK)
 
 
 def _metrics(files: StateDir) -> DriverMetrics | tuple[Level, str, str]:

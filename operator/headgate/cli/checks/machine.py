@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from headgate import __version__
 from headgate.adapters.local.driver import launcher_command
-from headgate.cli.checks import Finding, Level
+from headgate.cli.checks import CheckResult, Level
 from headgate_contract.exit_codes import ERROR
 from headgate_contract.foreign import scrubbed
 
@@ -28,38 +28,38 @@ HERE: Final = "this machine"
 LAST_CHARACTERS: Final = 400
 
 
-def check_machine(launcher: str | None) -> Iterator[Finding]:
+def check_machine(launcher: str | None) -> Iterator[CheckResult]:
     """Yield what is found of this machine. `launcher` is the command that starts drivers, as in a shell."""
     command = launcher_command(launcher)
-    yield Finding("headgate", HERE, Level.OK, f"Headgate {__version__}")
+    yield CheckResult("headgate", HERE, Level.OK, f"Headgate {__version__}")
     with tempfile.TemporaryDirectory(prefix="headgate-doctor-") as folder:
         try:
             trial, said = _trial(command, Path(folder))
         except OSError as error:
             says = f"{shlex.join(command)} cannot be started: {error.strerror}"
             remedy = "give the command that starts drivers with --launcher"
-            yield Finding("launcher", HERE, Level.PROBLEM, says, remedy)
+            yield CheckResult("launcher", HERE, Level.PROBLEM, says, remedy)
             return
         except subprocess.TimeoutExpired:
             says = f"a query of a few records was not through its first batch after {TRIAL_SECONDS:.0f} s"
-            yield Finding("spark", HERE, Level.PROBLEM, says, "free the machine, and look again")
+            yield CheckResult("spark", HERE, Level.PROBLEM, says, "free the machine, and look again")
             return
     if trial is None:
         install = "pip install 'headgate[spark]' and a JDK 17 or newer, then look again"
         remedy = "do what it says, then look again" if ERROR in said else install
-        yield Finding("spark", HERE, Level.PROBLEM, _reason(said), remedy)
+        yield CheckResult("spark", HERE, Level.PROBLEM, _reason(said), remedy)
         return
-    yield Finding("python", HERE, Level.OK, f"drivers run in Python {trial['python']}")
-    yield Finding("java", HERE, Level.OK, f"Java {trial['java']}")
+    yield CheckResult("python", HERE, Level.OK, f"drivers run in Python {trial['python']}")
+    yield CheckResult("java", HERE, Level.OK, f"Java {trial['java']}")
     if trial["governed"]:
         says = f"Spark {trial['spark']} and its shim fit: a query of the doctor's was governed"
-        yield Finding("spark", HERE, Level.OK, says)
+        yield CheckResult("spark", HERE, Level.OK, says)
     else:
         says = f"Spark {trial['spark']} ran the doctor's query, and the planner knows nothing of it"
         remedy = (
             "see that no property of Spark's takes spark.sql.extensions or spark.driver.extraClassPath back"
         )
-        yield Finding("spark", HERE, Level.PROBLEM, says, remedy)
+        yield CheckResult("spark", HERE, Level.PROBLEM, says, remedy)
 
 
 def _trial(command: Sequence[str], folder: Path) -> tuple[dict[str, Any] | None, str]:

@@ -59,7 +59,7 @@ class Cluster:
         finally:
             self._runner.close()
 
-    def ask(self, question: Callable[[client.Cluster], Awaitable[T]]) -> T:
+    def ask(self, question: Callable[[client.ApiServer], Awaitable[T]]) -> T:
         """Return what the calls of `question` lead to."""
 
         async def asked() -> T:
@@ -92,7 +92,7 @@ class Cluster:
         selected = ",".join(f"involvedObject.{member}={value}" for member, value in about.items())
         return self.ask(lambda api: api.list(EVENTS, key.namespace, fields=selected))
 
-    def _named(self, name: str, question: Callable[[client.Cluster], Awaitable[Manifest]]) -> Manifest:
+    def _named(self, name: str, question: Callable[[client.ApiServer], Awaitable[Manifest]]) -> Manifest:
         try:
             return self.ask(question)
         except _NoSuchObject:
@@ -117,7 +117,7 @@ class Cluster:
         return sorted(key.namespace for key in everywhere if key.name == name)
 
 
-class _Api(client.Cluster):
+class _Api(client.ApiServer):
     """The API server, in words for a person."""
 
     def __init__(self, api: ApiClient) -> None:

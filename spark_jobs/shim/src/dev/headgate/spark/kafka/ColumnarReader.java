@@ -24,10 +24,16 @@ import org.slf4j.LoggerFactory;
  * seven columns of each record into a row. This one polls, as long as records follow each other without a gap, and a column has what the
  * client has, made only where the query reads it. At whatever else there is (a gap, no record in time, an error of the client) it leaves
  * the rest of the range to Spark's reader: what is lost, and what then, is Spark's to say.
+ *
+ * <p>So it does with the end of a range, of up to two polls: Spark's reader keeps what it has polled beyond an end for the next range, and
+ * knows by the client's position where no record is left. Whoever polls there asks for an earlier offset than the client has asked its broker
+ * for already, and waits for that answer first: half a second where nothing comes ({@code fetch.max.wait.ms}).
  */
 public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
   private static final Logger LOG = LoggerFactory.getLogger(ColumnarReader.class);
   private static final long LONGEST_POLL_MILLIS = 5_000; // Spark's reader waits after it as long as a job says
+  private static final String MOST_POLLED = "max.poll.records";
+  private static final int USUALLY_POLLED = 500; // where a job does not say
   private static final long LATEST_MILLIS = Long.MAX_VALUE / 1000; // what later ones are in microseconds does not fit
 
   private final KafkaBatchInputPartition partition;
@@ -84,6 +90,9 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
   /** The next records, in order and without a gap; none: there is something that only Spark's reader knows what to do about. */
   private List<ConsumerRecord<byte[], byte[]>> polled() {
     try {
+      if (until - next < 2 * Long.parseLong(partition.executorKafkaParams().getOrDefault(MOST_POLLED, USUALLY_POLLED).toString())) {
+        return List.of();
+      }
       if (consumer == null) {
         consumer = KafkaDataConsumer.acquire(partition.offsetRange().topicPartition(), partition.executorKafkaParams());
       }

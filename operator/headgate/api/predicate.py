@@ -21,7 +21,7 @@ class MalformedError(Exception):
 
 
 @dataclass(frozen=True)
-class Condition:
+class Predicate:
     """True or false of an object; combined with `&`, `|` and `~`."""
 
     cel: str
@@ -30,24 +30,24 @@ class Condition:
     """Returns where it is true, relative to `self`; nothing where it is false. Raises MalformedError."""
     is_either: bool = False
     """Whether it needs brackets beside `&&`."""
-    opposite: "Condition | None" = None
+    opposite: "Predicate | None" = None
     """What it is the negation of."""
 
-    def __and__(self, other: "Condition") -> "Condition":
+    def __and__(self, other: "Predicate") -> "Predicate":
         def places(scope: Scope) -> tuple[Location, ...]:
             first = self.places(scope)
             second = other.places(scope) if first else NOWHERE
             return (first if second == HERE else second) if second else NOWHERE
 
         both = (f"({each.cel})" if each.is_either else each.cel for each in (self, other))
-        return Condition(" && ".join(both), places)
+        return Predicate(" && ".join(both), places)
 
-    def __or__(self, other: "Condition") -> "Condition":
+    def __or__(self, other: "Predicate") -> "Predicate":
         cel = f"{self.cel} || {other.cel}"
-        return Condition(cel, lambda scope: self.places(scope) or other.places(scope), is_either=True)
+        return Predicate(cel, lambda scope: self.places(scope) or other.places(scope), is_either=True)
 
-    def __invert__(self) -> "Condition":
+    def __invert__(self) -> "Predicate":
         if self.opposite is not None:
             return self.opposite
         negated = f"!({self.cel})"
-        return Condition(negated, lambda scope: NOWHERE if self.places(scope) else HERE, opposite=self)
+        return Predicate(negated, lambda scope: NOWHERE if self.places(scope) else HERE, opposite=self)
