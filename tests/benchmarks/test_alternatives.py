@@ -365,13 +365,3 @@ def test_aligned_speeds_are_compared_with_the_faster_way_of_flink_in_each_round(
     found = alignment.compared(speeds)
     assert found.runs == [0.5, 0.25]
     assert found.details["records_per_second"] == speeds
-
-
-def test_a_run_past_the_limit_is_no_result(monkeypatch, tmp_path):
-    (tmp_path / "turns").mkdir()
-    (tmp_path / "turns" / "1.jsonl").touch()
-    batch = Batch("aligned", 0, 0.0, 0.0, 1.0, first_rows=(0, 0), end_rows=(4, 6), state_rows=0)
-    reader = SimpleNamespace(read=lambda query: [batch], place=SimpleNamespace(directory=tmp_path))
-    monkeypatch.setattr(alignment, "past_limit", lambda *_: 3)
-    with pytest.raises(ValueError, match="3 records were read past the limit"):
-        alignment.by_headgate(reader, ())

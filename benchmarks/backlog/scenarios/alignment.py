@@ -33,7 +33,8 @@ DRIFT_SECONDS = 1
 FAST, SLOW = (2, 1_500_000, 10), (4, 2_000_000, 1)
 """Partitions, records in each, milliseconds between them."""
 RECORDS_PER_BATCH = 1_000_000
-QUERY = "aligned"
+QUERY, DROPPED = "aligned", "dropped"
+"""The one notes what came, for the records past the limit to be counted; the other one drops it, for the speed."""
 ROUNDS = 5
 """At the most."""
 
@@ -86,7 +87,7 @@ def ramps(partitions: int, records: int, step_ms: int, scale: float) -> tuple[Ra
 
 
 def document(topics: Topics, scale: float) -> ControlDocument:
-    """Return the document of the aligned query."""
+    """Return the document of the aligned queries."""
     aligned = AlignmentControl(group="both", max_drift_seconds=DRIFT_SECONDS)
     size = round(RECORDS_PER_BATCH * scale)
     control = QueryControl(
@@ -96,7 +97,7 @@ def document(topics: Topics, scale: float) -> ControlDocument:
         batch=BatchControl(initial_records=size, max_records=size),
         sources={topic.name: SourceControl(alignment=aligned) for topic in topics},
     )
-    return ControlDocument(generation=1, queries={QUERY: control})
+    return ControlDocument(generation=1, queries=dict.fromkeys((QUERY, DROPPED), control))
 
 
 def by_flink(cluster: Cluster, topics: Topics, bootstrap: str, written: Path) -> Overshoot:

@@ -4,7 +4,8 @@
 
 A file `DIR/<n>.aligned` or `DIR/<n>.unaligned` starts a run under that name, which notes in `DIR/<n>.jsonl` what
 came: one line of JSON for each batch, with each partition's number of records and their latest timestamp.
-`DIR/<n>.join` joins both topics by time instead. `DIR/<n>.done` appears at the end of a run.
+`DIR/<n>.dropped` drops what comes, and `DIR/<n>.join` joins both topics by time. `DIR/<n>.done` appears at the end
+of a run.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 from pyspark.sql.streaming import DataStreamWriter
 
 DELAY = "2 minutes"
-QUERIES = ("aligned", "unaligned", "join")
+QUERIES = ("aligned", "unaligned", "dropped", "join")
 
 
 def stream(spark: SparkSession, args: argparse.Namespace, topic: str) -> DataFrame:
@@ -49,6 +50,8 @@ def side(rows: DataFrame, name: str) -> DataFrame:
 
 def writer(fast: DataFrame, slow: DataFrame, turn: Path) -> DataStreamWriter:
     """Return what a run does with both."""
+    if turn.name.endswith(".dropped"):
+        return fast.union(slow).writeStream.format("noop")
     if not turn.name.endswith(".join"):
         return fast.union(slow).writeStream.foreachBatch(noted(turn.with_suffix(".jsonl")))
     near = F.expr(f"fast_id = slow_id AND fast_at BETWEEN slow_at AND slow_at + INTERVAL {DELAY}")
