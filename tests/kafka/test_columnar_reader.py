@@ -118,6 +118,18 @@ def test_of_what_sparks_reader_reads_no_more_is_held_than_a_record(
     assert batches_of_columns(query) == 1 + 5
 
 
+def test_the_end_of_a_range_of_up_to_two_polls_is_left_to_sparks_reader(
+    kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    """It keeps what a poll brings beyond the end; one of ours would wait for what the client has asked for last."""
+    topic = kafka.topic()
+    fill(kafka.bootstrap, topic, [Ramp(0, 20)])
+    for most, batches in ((5, 3 + 5), (11, 20)):
+        frame = stream(driver.spark, kafka, topic, **{"kafka.max.poll.records": str(most)})
+        query = read(driver, frame, tmp_path / str(most))
+        assert batches_of_columns(query) == batches
+
+
 def test_records_that_do_not_come_soon_are_left_to_sparks_reader_and_its_time_limit(
     kafka: Broker, driver: Driver, tmp_path: Path
 ) -> None:
