@@ -333,9 +333,9 @@ def test_slots_that_a_real_time_query_of_the_job_itself_holds_are_not_free(
     plain = rows.writeStream.foreach(appending(tmp_path / "plain")).outputMode("update")
     with running(plain.trigger(realTime="1 second"), tmp_path / "plain-checkpoint"):
         wait_until(lambda: running_tasks(spark) == 2, "the tasks of the plain query")
-        planner.answer = LIVE
+        planner.live = "counts"  # the plain one is asked as well, at each batch
         memory.add(100)
-        with running(counted(memory, tmp_path / "rows"), tmp_path / "checkpoint"):
+        with running(counted(memory, tmp_path / "rows").queryName("counts"), tmp_path / "checkpoint"):
             wait_until(lambda: planner.refusals, "a refusal")
     assert "needs 2 task slots all the time, and 0 of 2 are free for it; add executors" in planner.refusals[0]
 
