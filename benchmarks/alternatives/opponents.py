@@ -39,7 +39,7 @@ def settings(backend: str, checkpoint: str, combined: str) -> dict[str, str]:
         **TUNED,
         "state.backend.type": backend,
         "execution.checkpointing.interval": CHECKPOINTS[checkpoint],
-        "execution.checkpointing.incremental": str(backend == "rocksdb").lower(),
+        "execution.checkpointing.incremental": str(backend != "hashmap").lower(),
     }
 
 
@@ -48,7 +48,6 @@ FLINK: Final[Mapping[str, Mapping[str, str]]] = {
 } | {
     ASYNCHRONOUS: {
         **settings("forst", "60s", ""),
-        "execution.checkpointing.incremental": "true",
         "state.backend.forst.primary-dir": "local-dir",
         "state.backend.forst.use-bloom-filter": "true",
         "table.exec.async-state.enabled": "true",

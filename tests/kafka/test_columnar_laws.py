@@ -16,9 +16,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from headgate_contract import QueryControl
 from support.examples import examples
-from support.governed import Driver, driver_in
+from support.governed import Driver
 from support.kafka import Broker
 from support.kafka_records import Record, send, transaction
 
@@ -129,12 +128,9 @@ class Reading(NamedTuple):
 
 
 @pytest.fixture
-def driver(spark: SparkSession) -> Iterator[Driver]:
+def driver(driver: Driver, spark: SparkSession) -> Iterator[Driver]:
     before = spark.conf.get(CODEGEN)
-    with driver_in(spark) as started:
-        started.control(QueryControl())
-        yield started
-    spark.conf.unset(COLUMNAR)
+    yield driver
     spark.conf.set(CODEGEN, before)
 
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from headgate_contract import QueryControl
 from support.columnar import COLUMNAR, PROPERTY
-from support.governed import Driver, driver_in
+from support.governed import Driver
 from support.kafka import Broker
 from support.kafka_records import Record, send
 
@@ -87,14 +86,6 @@ def in_a_batch(batch: DataFrame) -> list[object]:
 
 def rows_of(frame: DataFrame) -> list[str]:
     return sorted(map(repr, frame.collect()))
-
-
-@pytest.fixture
-def driver(spark: SparkSession) -> Iterator[Driver]:
-    with driver_in(spark) as started:
-        started.control(QueryControl())
-        yield started
-    spark.conf.unset(PROPERTY)
 
 
 def test_what_becomes_of_the_rows_is_the_same(kafka: Broker, driver: Driver, tmp_path: Path) -> None:

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from headgate_contract import QueryControl
 from support.columnar import COLUMNAR, PROPERTY, by_spark, rows_in
-from support.governed import Driver, await_rows, driver_in
+from support.governed import Driver, await_rows
 from support.kafka import Broker
 from support.kafka_records import Ramp, Record, fill, send, transaction
 from support.spark import failure
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def driver(spark: SparkSession) -> Iterator[Driver]:
-    """A driver of a session that says nothing of how Kafka is read."""
-    with driver_in(spark) as started:
-        started.control(QueryControl())
-        yield started
-    spark.conf.unset(PROPERTY)
 
 
 def stream(spark: SparkSession, kafka: Broker, topic: str, **options: str) -> DataFrame:
