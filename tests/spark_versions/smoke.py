@@ -130,6 +130,15 @@ class Smoke:
             self.until(lambda: any(size >= 1000 for size in sizes(query)))
         assert query.exception() is None
 
+    def check_the_first_batch_of_an_aggregation_alone_looks_nothing_up(self, scratch: Path) -> None:
+        planner = Planner()
+        writer = self.numbers().groupBy("value").count().writeStream.outputMode("update").format("noop")
+        with self.governed(planner), self.running(writer, scratch) as query:
+            for batch in (1, 2):
+                planner.answers.append("all")
+                self.until(lambda n=batch: len(sizes(query)) == n)  # type: ignore[misc]
+                assert ("StateStoreRestore" in query._jsq.explainInternal(False)) == (batch > 1)
+
     def check_a_checkpoint_goes_from_plain_to_governed_to_plain(self, scratch: Path) -> None:
         for planner, batches in ((None, 2), (Planner("all"), 1), (None, 2)):
             frame = self.numbers().groupBy((self.numbers_column() % 3).alias("key")).count()
