@@ -1,6 +1,7 @@
 package dev.headgate.spark;
 
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.ColumnarRule;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec;
@@ -27,6 +28,11 @@ final class EmptyState extends ColumnarRule {
     public SparkPlan apply(SparkPlan plan) {
       return Plans.with(plan, EmptyState::mergesWithNothing, EmptyState::merged);
     }
+  }
+
+  /** Whether the session of this thread has columnar rules of another extension, which may have plans of their own for what is there. */
+  static boolean isBesideOthers() {
+    return SparkSession.active().sessionState().columnarRules().exists(rule -> !(rule instanceof EmptyState));
   }
 
   private static boolean mergesWithNothing(SparkPlan node) {
