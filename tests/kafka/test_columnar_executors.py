@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from support.columnar import COLUMNAR, JOB, PROPERTY, by_spark, plans_in, rows_in
+from support.columnar import COLUMNAR, JOB, PROPERTY, by_spark, counts_in, plans_in, rows_in
 from support.driver import driver as process
 from support.kafka import Broker
 from support.kafka_connector import connector_conf
@@ -43,7 +43,8 @@ def test_executors_read_in_columns_where_they_have_our_classes_and_else_as_spark
     arguments = (kafka.bootstrap, topic, tmp_path, PROPERTY, *IN_COLUMNS)
     with process(tmp_path / "run", script, *arguments, conf=conf) as running:
         assert running.wait() == 0, running.log
-        plans = plans_in(running.log)
+        plans, counts = plans_in(running.log), counts_in(running.log)
+    assert counts == {"nothing said": False, "started with it": False, "with rules of another": True}
     assert [COLUMNAR in plan for plan in plans] == [*IN_COLUMNS.values()], plans
     for number in range(len(IN_COLUMNS)):
         assert rows_in(spark, tmp_path / str(number)) == by_spark(spark, kafka, topic)

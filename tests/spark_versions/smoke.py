@@ -130,6 +130,52 @@ class Smoke:
             self.until(lambda: any(size >= 1000 for size in sizes(query)))
         assert query.exception() is None
 
+    def check_the_first_batch_of_an_aggregation_alone_looks_nothing_up(self, scratch: Path) -> None:
+        planner = Planner()
+        writer = self.numbers().groupBy("value").count().writeStream.outputMode("update").format("noop")
+        with self.governed(planner), self.running(writer, scratch) as query:
+            for batch in (1, 2):
+                planner.answers.append("all")
+                self.until(lambda n=batch: len(sizes(query)) == n)  # type: ignore[misc]
+                assert ("StateStoreRestore" in query._jsq.explainInternal(False)) == (batch > 1)
+
+    def check_a_first_batch_of_real_time_mode_looks_its_groups_up(self, scratch: Path) -> None:
+        if self.spark.version.startswith("4.0."):
+            return  # it has no real-time mode
+        jvm: Any = self.spark._jvm
+        streaming = jvm.org.apache.spark.sql.execution.streaming
+        rows = streaming.sources.LowLatencyMemoryStream.apply(
+            self.spark._jsparkSession, 1, jvm.org.apache.spark.sql.Encoders.LONG()
+        )
+        writer = DataFrame(rows.toDF(), self.spark).groupBy("value").count().writeStream.outputMode("update")
+        writer = writer.foreach(lambda row: None)
+        writer._jwrite.trigger(streaming.RealTimeTrigger(1000))
+        conf = {  # 4.1 and 4.2 refuse to keep state in that mode, but where they are told to let everything pass
+            "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
+            "spark.sql.streaming.realTimeMode.minBatchDuration": "500",
+            "spark.sql.shuffle.partitions": "1",
+        }
+        before = {key: self.spark.conf.get(key) for key in conf}
+        for key, value in conf.items():
+            self.spark.conf.set(key, value)
+        plans: list[str] = []
+
+        def is_planned() -> bool:
+            assert query.exception() is None, query.exception()
+            plans.append(query._jsq.explainInternal(False))
+            return "RealTimeStreamScan" in plans[-1]
+
+        try:
+            with (
+                self.governed(Planner(*["all"] * 1000)),
+                self.running(writer, scratch, trigger=False) as query,
+            ):
+                self.until(is_planned)
+        finally:
+            for key, value in before.items():
+                self.spark.conf.set(key, value)
+        assert "StateStoreRestore" in plans[-1] or "StatefulStreamlineAggregate" in plans[-1], plans[-1]
+
     def check_a_checkpoint_goes_from_plain_to_governed_to_plain(self, scratch: Path) -> None:
         for planner, batches in ((None, 2), (Planner("all"), 1), (None, 2)):
             frame = self.numbers().groupBy((self.numbers_column() % 3).alias("key")).count()

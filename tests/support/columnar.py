@@ -31,6 +31,12 @@ def plans_in(log: str) -> list[str]:
     return [line for line in log.splitlines() if line.startswith("plan of")]
 
 
+def counts_in(log: str) -> dict[str, bool]:
+    """Return whether the first batch of each count of `JOB` has looked its groups up, by turn."""
+    plans = (line.removeprefix("count of ") for line in log.splitlines() if line.startswith("count of"))
+    return {turn: "StateStoreRestore" in plan for turn, _, plan in (each.partition(" ==") for each in plans)}
+
+
 JOB = """
 import sys
 from pyspark.sql import SparkSession
@@ -57,10 +63,16 @@ for number, turn in enumerate(turns):
     query = writer.trigger(availableNow=True).start(f"{place}/{number}/rows")
     query.awaitTermination()
     print("plan of", turn, str(query._jsq.explainInternal(False)).replace(chr(10), " "))
+    if "alone" in turn or "asked" in turn:
+        continue
+    writer = records.groupBy("partition").count().writeStream.format("noop").outputMode("update")
+    query = writer.option("checkpointLocation", f"{place}/{number}/counts").trigger(availableNow=True).start()
+    query.awaitTermination()
+    print("count of", turn, str(query._jsq.explainInternal(False)).replace(chr(10), " "))
 """
 """A query for each turn, in a session of its own; its other arguments are a broker, a topic, a folder and `PROPERTY`.
 
 Alone: the session has artifacts of its own, as each of Spark Connect has, and its tasks get the jars of that session.
 Started: the driver is told that it was started with the jars that executors have by then. Rules: for columns, of
-another extension. Both stay for later turns.
+another extension. Both stay for later turns. Where nobody is alone or asks, a count is planned, too.
 """

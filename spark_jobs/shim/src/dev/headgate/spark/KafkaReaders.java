@@ -37,7 +37,7 @@ final class KafkaReaders implements PartitionReaderFactory {
     }
     String said = said();
     return switch (said) {
-      case "" -> executorsHaveOurs() && SparkSession.active().sessionState().columnarRules().isEmpty();
+      case "" -> executorsHaveOurs() && !EmptyState.isBesideOthers();
       case "true" -> executorsHaveOurs() || canBeGivenOurs();
       case "false" -> false;
       default -> throw new IllegalArgumentException(PROPERTY + " is " + said + "; it has to be true or false");

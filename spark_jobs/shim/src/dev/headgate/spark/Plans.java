@@ -3,7 +3,8 @@ package dev.headgate.spark;
 import java.util.function.BiFunction;
 import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import java.util.stream.IntStream;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
 import scala.Function1;
 import scala.Product;
 import scala.runtime.AbstractPartialFunction;
@@ -17,17 +18,17 @@ final class Plans {
   private Plans() {}
 
   /** The plan with another node for each that is meant. */
-  static LogicalPlan with(LogicalPlan plan, Predicate<LogicalPlan> isMeant, UnaryOperator<LogicalPlan> other) {
+  static <P extends TreeNode<P>> P with(P plan, Predicate<P> isMeant, UnaryOperator<P> other) {
     return plan.transform(
-        new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
+        new AbstractPartialFunction<P, P>() {
           @Override
-          public boolean isDefinedAt(LogicalPlan node) {
+          public boolean isDefinedAt(P node) {
             return isMeant.test(node);
           }
 
           @Override
           @SuppressWarnings("unchecked")
-          public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
+          public <A extends P, B> B applyOrElse(A node, Function1<A, B> otherwise) {
             return isMeant.test(node) ? (B) other.apply(node) : otherwise.apply(node);
           }
         });
@@ -40,5 +41,10 @@ final class Plans {
       elements[i] = other.apply(node.productElementName(i), node.productElement(i));
     }
     return elements;
+  }
+
+  /** The element of that name; null where there is none. */
+  static Object element(Product node, String name) {
+    return IntStream.range(0, node.productArity()).filter(i -> node.productElementName(i).equals(name)).mapToObj(node::productElement).findFirst().orElse(null);
   }
 }
