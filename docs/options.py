@@ -133,10 +133,11 @@ topic of transactions is read no faster. It reads sources with `includeHeaders`,
 Spark 4.0, and whatever a source of Kafka brings that is not Spark's own of 4.1 to 4.3.
 
 Where nothing is said it reads as well, [to be safe](why.md), unless the master is `local` or the application was
-started with the jar (`--jars`, `--packages`, `spark.jars`; not on YARN): with the jar on the driver's class path
-alone, as of `headgate-run`, executors do not have it. And it does where another extension brings rules for columns,
-as Comet and Gluten do. `true` has these read in columns, too. Executors get the jar by Spark's own means (`addJar`)
-then, for which they need a working folder that they may write; a session of Spark Connect cannot be given it so.
+started with the jar (`--jars`, `--packages`, `spark.jars`; not on YARN) or by the operator, in whose pods the image
+has it: with the jar on the driver's class path alone, as of `headgate-run` elsewhere, executors do not have it. And
+it does where another extension brings rules for columns, as Comet and Gluten do. `true` has these read in columns,
+too. Executors get the jar by Spark's own means (`addJar`) then, for which they need a working folder that they may
+write; a session of Spark Connect cannot be given it so.
 
 In the query's plan there is a `ColumnarToRow`. A query that stops early (`limit`) is said to have read whole polls.
 

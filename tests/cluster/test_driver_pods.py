@@ -9,11 +9,13 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from laws.cover import audit_checkpoint
 
+from headgate_spark.engine.shim import jar_path
 from support.chart import RELEASE
 from support.copies import NAME, Volume, manifest
 from support.installed import helm_on, install
@@ -118,6 +120,17 @@ def test_driver_and_executor_have_the_user_the_files_the_secret_and_the_sidecar(
         assert seen.split() == [str(USER), "port", "calm"]
         (sidecar,) = pod["status"]["initContainerStatuses"]
         assert "running" in sidecar["state"]
+
+
+def test_executors_have_the_jar_of_their_image_on_their_class_path(story: Story) -> None:
+    (pod,) = story.person.pods("executor")
+    look = "import os; jar = os.environ['SPARK_CLASSPATH'].split(':')[-1]; print(jar, os.path.isfile(jar))"
+    seen = story.person.kubectl(
+        "exec", pod["metadata"]["name"], "-c", "executor", "--", "python3", "-c", look
+    )
+    jar, is_there = seen.split()
+    assert Path(jar).name == jar_path().name
+    assert is_there == "True"
 
 
 def test_a_stop_ends_the_sidecars_with_the_pods(story: Story) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from headgate_spark.engine.shim import jar_path
 from support.columnar import COLUMNAR, JOB, PROPERTY, by_spark, plans_in, rows_in
 from support.driver import driver as process
 from support.kafka import Broker
@@ -112,7 +113,7 @@ def test_the_rows_of_a_changed_source_are_read_by_its_own_reader(
     script.write_text(JOB)
     conf = {"spark.jars": ",".join(map(str, jars)), "spark.log.level": "WARN"}
     turns = ("nothing said", "asked", "asked again")
-    arguments = (kafka.bootstrap, topic, tmp_path, PROPERTY, *turns)
+    arguments = (kafka.bootstrap, topic, tmp_path, PROPERTY, jar_path(), *turns)
     with process(tmp_path / "run", script, *arguments, conf=conf) as running:
         assert running.wait() == 0, running.log
         log = running.log

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from headgate_spark.engine.shim import jar_path
 from support.columnar import COLUMNAR, JOB, PROPERTY, by_spark, counts_in, plans_in, rows_in
 from support.driver import driver as process
 from support.kafka import Broker
@@ -19,6 +20,8 @@ IN_COLUMNS = {
     "nothing said": False,
     "asked, alone": False,
     "asked": True,
+    "in the image of their driver": True,
+    "in an image of their own": False,
     "started with it": True,
     "started with it, alone": True,
     "with rules of another": False,
@@ -40,7 +43,7 @@ def test_executors_read_in_columns_where_they_have_our_classes_and_else_as_spark
         "spark.executorEnv.SPARK_DIST_CLASSPATH": "/nowhere",
         **connector_conf(),
     }
-    arguments = (kafka.bootstrap, topic, tmp_path, PROPERTY, *IN_COLUMNS)
+    arguments = (kafka.bootstrap, topic, tmp_path, PROPERTY, jar_path(), *IN_COLUMNS)
     with process(tmp_path / "run", script, *arguments, conf=conf) as running:
         assert running.wait() == 0, running.log
         plans, counts = plans_in(running.log), counts_in(running.log)

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry, start_http_server
 
 from headgate_contract.listening import every_address
-from headgate_spark.launch.environment import in_brackets, prepare, written_down
+from headgate_spark.launch.environment import in_brackets, on_executors, prepare, written_down
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,10 @@ def test_what_is_handed_over_is_in_a_file_of_our_own_and_in_no_environment_any_m
     assert file.stat().st_mode & 0o777 == 0o600
     assert environment == {"OTHER": ""}
     assert written_down(environment, "HANDED_OVER") is None
+
+
+def test_executors_in_pods_have_the_jar_behind_what_the_job_gives_them() -> None:
+    jar, theirs = Path("/opt/headgate.jar"), "spark.executor.extraClassPath="
+    assert on_executors("", jar).splitlines() == ["", f"{theirs}/opt/headgate.jar"]
+    given = f"{theirs}/a\\tb.jar:/c.jar\nspark.x=1\n"
+    assert on_executors(given, jar) == f"{given}{theirs}/a\\tb.jar:/c.jar:/opt/headgate.jar\n"

@@ -73,6 +73,7 @@ import os, pathlib
 from pyspark.sql import SparkSession
 conf = SparkSession.builder.master("local[1]").getOrCreate().conf
 assert conf.get("spark.example.handed") == "over"
+assert conf.get("spark.executor.extraClassPath").endswith(".jar")
 template = conf.get("spark.kubernetes.executor.podTemplateFile")
 assert pathlib.Path(template).read_text() == '{"kind": "Pod"}'
 assert not {name for name in os.environ if name.startswith("HEADGATE_")}

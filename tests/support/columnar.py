@@ -41,7 +41,7 @@ JOB = """
 import sys
 from pyspark.sql import SparkSession
 
-_, bootstrap, topic, place, asked, *turns = sys.argv
+_, bootstrap, topic, place, asked, jar, *turns = sys.argv
 spark = SparkSession.builder.getOrCreate()
 options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
 options["kafka.max.poll.records"] = "1"  # the end of a range, of up to two polls, is never read in columns
@@ -55,24 +55,32 @@ for number, turn in enumerate(turns):
         session.conf.set("spark.sql.artifact.isolation.enabled", "true")
     if "asked" in turn:
         session.conf.set(asked, "true")
+    context = spark.sparkContext._jsc.sc()
     if "started" in turn:
-        context = spark.sparkContext._jsc.sc()
         context.conf().set("spark.app.initial.jar.urls", context.listJars().mkString(","))
+    if "image" in turn:
+        context.conf().set("spark.master", "k8s://here").set("spark.executor.extraClassPath", "/any.jar:" + jar)
+    if "image of their own" in turn:
+        context.conf().set("spark.kubernetes.executor.container.image", "other")
     records = session.readStream.format("kafka").options(**options).load()
     writer = records.writeStream.format("parquet").option("checkpointLocation", f"{place}/{number}/checkpoint")
     query = writer.trigger(availableNow=True).start(f"{place}/{number}/rows")
     query.awaitTermination()
+    context.conf().set("spark.master", context.master()).remove("spark.executor.extraClassPath")
     print("plan of", turn, str(query._jsq.explainInternal(False)).replace(chr(10), " "))
-    if "alone" in turn or "asked" in turn:
+    if any(word in turn for word in ("alone", "asked", "image")):
         continue
     writer = records.groupBy("partition").count().writeStream.format("noop").outputMode("update")
     query = writer.option("checkpointLocation", f"{place}/{number}/counts").trigger(availableNow=True).start()
     query.awaitTermination()
     print("count of", turn, str(query._jsq.explainInternal(False)).replace(chr(10), " "))
 """
-"""A query for each turn, in a session of its own; its other arguments are a broker, a topic, a folder and `PROPERTY`.
+"""A query for each turn, in a session of its own.
+
+Its other arguments are a broker, a topic, a folder, `PROPERTY` and our jar.
 
 Alone: the session has artifacts of its own, as each of Spark Connect has, and its tasks get the jars of that session.
-Started: the driver is told that it was started with the jars that executors have by then. Rules: for columns, of
-another extension. Both stay for later turns. Where nobody is alone or asks, a count is planned, too.
+Image: the driver is told that its executors are pods with our jar on their class path, which have been given it by
+then. Started: it is told that it was started with the jars that executors have by then. Rules: for columns, of
+another extension. These two stay for later turns. In all other turns a count is planned, too.
 """

@@ -28,7 +28,7 @@ from headgate_spark import __version__
 from headgate_spark.engine.shim import ShimError, jar_path
 from headgate_spark.exporter.server import DEFAULT_PORT
 from headgate_spark.launch.driver import LaunchedDriver
-from headgate_spark.launch.environment import UnsupportedSessionError, prepare, written_down
+from headgate_spark.launch.environment import UnsupportedSessionError, on_executors, prepare, written_down
 from headgate_spark.launch.planner import PlannerError, PlannerProcess
 from headgate_spark.launch.script import INTERRUPTED, run_script
 from headgate_spark.launch.stopping import Stopper
@@ -59,8 +59,10 @@ def _run(options: argparse.Namespace) -> NoReturn:
     driver = LaunchedDriver(planner)
     stopper = driver.stopper
     try:
-        properties_file = _settled(options.properties_file) or written_down(os.environ, SPARK_PROPERTIES)
         jar = jar_path()
+        if EXECUTOR_TEMPLATE in os.environ:
+            os.environ[SPARK_PROPERTIES] = on_executors(os.environ.get(SPARK_PROPERTIES, ""), jar)
+        properties_file = _settled(options.properties_file) or written_down(os.environ, SPARK_PROPERTIES)
         driver.start()  # before anybody can see that there is something to be stopped
         planner.start()
         conf = [*options.conf, f"{settings.ADDRESS}={planner.address()}"]

@@ -15,6 +15,9 @@ import sys
 from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Final
+
+EXECUTOR_CLASS_PATH: Final = "spark.executor.extraClassPath"
 
 
 class UnsupportedSessionError(RuntimeError):
@@ -31,6 +34,17 @@ def written_down(environ: MutableMapping[str, str], name: str) -> Path | None:
     path = Path(file.name)
     atexit.register(path.unlink, missing_ok=True)
     return path
+
+
+def on_executors(properties: str, jar: Path) -> str:
+    """Return the text of a properties file with the jar at the end of the class path of executors.
+
+    In pods these have the image of their driver, and so the jar in the same place. Kafka is read in columns where
+    they have it. Of two lines about a property the later one holds.
+    """
+    begin = f"{EXECUTOR_CLASS_PATH}="
+    given = [line.removeprefix(begin) for line in properties.split("\n") if line.startswith(begin)]
+    return f"{properties.rstrip()}\n{begin}{os.pathsep.join([*given[-1:], str(jar)])}\n"
 
 
 def prepare(

@@ -1,7 +1,9 @@
 package dev.headgate.spark;
 
+import java.io.File;
 import java.net.URISyntaxException;
 import java.util.Arrays;
+import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.classic.SparkSession;
@@ -15,8 +17,9 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  * Has Kafka's partitions read in columns ({@code kafka.ColumnarReader}), where they can be and nothing can come of it, or a session asks.
  *
  * <p>These are sent to executors, and a task that does not find our classes ends its query. They are there for certain where the application
- * was started with our jar: an executor fetches such before it takes a task, for all sessions ({@code Executor}, 4.0.5 to 4.3.0). One that is
- * added later is fetched by tasks, which may not be able to; by those of a session with artifacts of its own it never is.
+ * was started with our jar: an executor fetches such before it takes a task, for all sessions ({@code Executor}, 4.0.5 to 4.3.0). So they are
+ * in pods of the driver's image whose class path names the jar in it ({@code headgate-run} sees to that). One that is added later is fetched
+ * by tasks, which may not be able to; by those of a session with artifacts of its own it never is.
  */
 final class KafkaReaders implements PartitionReaderFactory {
   private static final long serialVersionUID = 1;
@@ -55,12 +58,22 @@ final class KafkaReaders implements PartitionReaderFactory {
 
   private static boolean executorsHaveOurs() {
     SparkContext context = SparkSession.active().sparkContext();
-    return context.isLocal() || Arrays.stream(context.conf().get(STARTED_WITH, "").split(",")).anyMatch(KafkaReaders::isOurs);
+    return context.isLocal() || Arrays.stream(context.conf().get(STARTED_WITH, "").split(",")).anyMatch(KafkaReaders::isOurs) || isInTheirImage(context.conf());
   }
 
   private static boolean isOurs(String jar) {
-    String ours = KafkaReaders.class.getProtectionDomain().getCodeSource().getLocation().getPath();
-    return jar.endsWith(ours.substring(ours.lastIndexOf('/')));
+    return jar.endsWith(ours().substring(ours().lastIndexOf('/')));
+  }
+
+  /** Whether executors have the image of this driver, and our jar of it on their class path. */
+  private static boolean isInTheirImage(SparkConf conf) {
+    return conf.get("spark.master").startsWith("k8s://")
+        && !conf.contains("spark.kubernetes.executor.container.image")
+        && Arrays.asList(conf.get("spark.executor.extraClassPath", "").split(File.pathSeparator)).contains(ours());
+  }
+
+  private static String ours() {
+    return KafkaReaders.class.getProtectionDomain().getCodeSource().getLocation().getPath();
   }
 
   /** Whether tasks of this thread's session fetch what is added to the context. */
