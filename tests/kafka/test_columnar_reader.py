@@ -44,6 +44,14 @@ def batches_of_columns(query: StreamingQuery) -> int:
     return int(node.metrics().apply("numInputBatches").value())
 
 
+def client_settings(query: StreamingQuery) -> dict[str, object]:
+    """Return the settings of the clients that have read the query's last batch."""
+    node = query._jsq.streamingQuery().lastExecution().executedPlan()
+    while node.children().size():
+        node = node.children().head()
+    return dict(node.inputPartitions().head().executorKafkaParams())
+
+
 def assert_alike(driver: Driver, kafka: Broker, topic: str, place: Path, **options: str) -> list[Row]:
     """Check that a query reads in columns, and what Spark's reader reads; return it."""
     query = read(driver, stream(driver.spark, kafka, topic, **options), place)
@@ -130,6 +138,27 @@ def test_records_that_do_not_come_soon_are_left_to_sparks_reader_and_its_time_li
     never = slow | {"kafka.fetch.max.wait.ms": "2000", "kafkaConsumer.pollTimeoutMs": "300"}
     with driver.running(stream(driver.spark, kafka, topic, **never), tmp_path / "never") as query:
         assert "Cannot fetch record for offset 0 in 300 milliseconds" in failure(query)
+
+
+@pytest.mark.parametrize(
+    ("said", "columnar", "wait"),
+    [
+        ({}, "true", "20"),
+        ({}, "false", None),
+        ({"kafka.fetch.max.wait.ms": "300"}, "true", "300"),
+        ({"kafka.fetch.min.bytes": "2"}, "true", None),
+        ({"kafka.group.id": "of-several"}, "true", None),
+    ],
+)
+def test_brokers_are_to_say_soon_that_nothing_comes_unless_the_job_says_how_long_they_wait(
+    kafka: Broker, driver: Driver, tmp_path: Path, said: dict[str, str], columnar: str, wait: str | None
+) -> None:
+    topic = kafka.topic()
+    fill(kafka.bootstrap, topic, [Ramp(0, 5)])
+    driver.spark.conf.set(PROPERTY, columnar)
+    query = read(driver, stream(driver.spark, kafka, topic, **said), tmp_path)
+    assert client_settings(query).get("fetch.max.wait.ms") == wait
+    assert len(rows_in(driver.spark, tmp_path)) == 5
 
 
 @pytest.mark.parametrize("column", ["timestamp", "value"])

@@ -514,12 +514,34 @@ def test_queries_that_are_all_started_anew_wait_for_each_other_again():
     driver.groups.expect({"delays": {"fast": 3600.0, "slow": 3600.0}})
     logs = {"flights": {"0": every(500, 900_000)}}
     driver.query("fast", backlog(flights=member(1)), flights={"0": []})
+    driver.query("slow", backlog(weather=member(1)), weather={"0": []})
     driver.run_for(60)
     driver.end("fast")
+    driver.end("slow")
     driver.now += 60
     fast = driver.query("fast", backlog(flights=member(1)), **logs)
     driver.run_for(5)
     assert fast.ends == {"flights": {"0": 0}}
+
+
+def test_a_listed_query_that_was_waited_for_in_vain_is_not_waited_for_again_before_it_has_come():
+    driver = Driver()
+    driver.groups.expect({"delays": {"fast": 3600.0, "slow": 3600.0}})
+    logs = {"flights": {"0": every(500, 900_000)}}
+
+    def is_begun_anew() -> bool:
+        fast = driver.query("fast", backlog(flights=member(1)), **logs)
+        driver.run_for(5)
+        driver.end("fast")
+        return fast.ends != {"flights": {"0": 0}}
+
+    driver.query("fast", backlog(flights=member(1)), flights={"0": []})
+    driver.run_for(11)
+    driver.end("fast")
+    assert is_begun_anew()
+    driver.query("slow", backlog(weather=member(1)), weather={"0": []})
+    driver.end("slow")
+    assert not is_begun_anew()
 
 
 def test_a_listed_query_that_has_not_started_is_waited_for_ten_seconds_at_most():

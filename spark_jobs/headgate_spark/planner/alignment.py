@@ -118,15 +118,19 @@ class Groups:
         """By group and query. What is in it is replaced, never changed."""
         self._begun: dict[str, float] = {}
         self._expected: Mapping[str, Mapping[str, float]] = {}
+        self._in_vain: set[tuple[str, str]] = set()
+        """Group and query: it was waited for, and has not come."""
 
     def expect(self, listed: Mapping[str, Mapping[str, float]]) -> None:
         """Take what the document lists: for each group its queries, and for how long (seconds) each is waited for."""
         with self._lock:
             self._expected = listed
+            self._in_vain = {(group, name) for group, name in self._in_vain if name in listed.get(group, {})}
 
     def publish(self, group: str, query: str, commitment: Commitment, now: float) -> None:
         """Replace what a query has committed itself to. The first in a group begins the waiting for the others."""
         with self._lock:
+            self._in_vain.discard((group, query))
             self._commitments[group] = {**self._commitments.get(group, {}), query: commitment}
             self._begun.setdefault(group, now)
 
@@ -136,7 +140,7 @@ class Groups:
             for group in self._commitments.keys() - stays_in:
                 others = {name: c for name, c in self._commitments[group].items() if name != query}
                 self._commitments[group] = others
-                if not others:  # whoever comes next waits for the others as the first one did
+                if not others:  # whoever comes next waits for those that were here as the first one did
                     self._begun.pop(group, None)
 
     def terms(self, group: str) -> Terms:
@@ -161,12 +165,13 @@ class Groups:
             return self._commitments.get(group, {})
 
     def _missing(self, group: str, present: Collection[str], now: float) -> list[str]:
+        """Return the listed queries that are waited for: none that was waited for in vain and has not come since."""
         with self._lock:
             since, expected = self._begun.get(group, now), self._expected.get(group, {})
-        absent = {name: patience for name, patience in expected.items() if name not in present}
-        return [
-            name for name, patience in absent.items() if now < since + min(patience, MAX_GATHERING_SECONDS)
-        ]
+            absent = {name: patience for name, patience in expected.items() if name not in present}
+            over = (n for n, patience in absent.items() if now >= since + min(patience, MAX_GATHERING_SECONDS))
+            self._in_vain.update((group, name) for name in over)
+            return [name for name in absent if (group, name) not in self._in_vain]
 
 
 def floor_of(query: str, standings: Mapping[str, Standings], now: float) -> Floor:

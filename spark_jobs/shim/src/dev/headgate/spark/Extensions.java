@@ -120,7 +120,17 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
   }
 
   private static Table table(Table table, Origin origin) {
-    return (Table) making(table, "newScanBuilder", made -> making(made, "build", scan -> scan((Scan) scan, origin)));
+    return (Table)
+        StandIn.of(
+            table,
+            (method, arguments) -> {
+              if (!method.getName().equals("newScanBuilder")) {
+                return Governed.forward(table, method, arguments);
+              }
+              Object options = KafkaReaders.waitingLess(table, (CaseInsensitiveStringMap) arguments[0]);
+              Object builder = Governed.forward(table, method, new Object[] {options});
+              return making(builder, "build", scan -> scan((Scan) scan, origin));
+            });
   }
 
   /** A stand-in that puts something else in the place of what one of its methods makes. */

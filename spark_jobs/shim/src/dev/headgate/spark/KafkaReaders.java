@@ -3,6 +3,8 @@ package dev.headgate.spark;
 import java.io.File;
 import java.net.URISyntaxException;
 import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -11,6 +13,7 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
@@ -26,6 +29,9 @@ final class KafkaReaders implements PartitionReaderFactory {
   static final String PROPERTY = PlannerProcess.PROPERTIES + "columnarKafka";
   private static final String SOURCE = "org.apache.spark.sql.kafka010.";
   private static final String STARTED_WITH = "spark.app.initial.jar.urls"; // what SparkContext tells executors
+  private static final String LONGEST_WAIT = "kafka.fetch.max.wait.ms";
+  private static final String WAIT_MILLIS = "20";
+  private static final List<String> SAY_OTHERWISE = List.of(LONGEST_WAIT, "kafka.fetch.min.bytes", "kafka.group.id");
 
   private final PartitionReaderFactory spark;
 
@@ -33,7 +39,7 @@ final class KafkaReaders implements PartitionReaderFactory {
     this.spark = spark;
   }
 
-  /** Whether the scan or the stream is one of Spark's source of Kafka, and is to be read so in the session of this thread. */
+  /** Whether the table, the scan or the stream is one of Spark's source of Kafka, and is to be read so in the session of this thread. */
   static boolean areWantedFor(Object source) {
     if (!source.getClass().getName().startsWith(SOURCE)) {
       return false;
@@ -45,6 +51,21 @@ final class KafkaReaders implements PartitionReaderFactory {
       case "false" -> false;
       default -> throw new IllegalArgumentException(PROPERTY + " is " + said + "; it has to be true or false");
     };
+  }
+
+  /**
+   * The options of a source that is to be read so, by which its clients have brokers wait less for records that do not come: half a second
+   * by default. All of a batch is there; but a client that hands on the last record of a log asks for more, and whatever is asked of the broker
+   * next waits for that answer. What a job says holds. It may say a group, too, that others read by: Spark ends the query where one group
+   * reads a partition by two settings.
+   */
+  static CaseInsensitiveStringMap waitingLess(Object source, CaseInsensitiveStringMap options) {
+    if (!areWantedFor(source) || SAY_OTHERWISE.stream().anyMatch(options::containsKey)) {
+      return options;
+    }
+    var waiting = new HashMap<>(options.asCaseSensitiveMap());
+    waiting.put(LONGEST_WAIT, WAIT_MILLIS);
+    return new CaseInsensitiveStringMap(waiting);
   }
 
   /** Whether the session of this thread asks for them. */
