@@ -26,7 +26,8 @@ CHANGES = [
     *(
         (name, f"{name[:-1]}_")
         for name in (
-            *("acquire", "getOrRetrieveConsumer", "release", "poll", "seek"),
+            *("acquire", "get", "getOrRetrieveConsumer", "release", "poll", "seek"),
+            *("getNumOffsetOutOfRange", "getNumDataLoss"),
             *("topicPartition", "topic", "fromOffset", "untilOffset", "preferredLoc"),
             *("offsetRange", "executorKafkaParams", "pollTimeoutMs", "failOnDataLoss", "includeHeaders"),
         )

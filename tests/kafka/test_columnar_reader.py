@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from headgate_contract import BatchControl, QueryControl
 from support.columnar import COLUMNAR, PROPERTY, by_spark, rows_in
 from support.governed import Driver, await_rows
 from support.kafka import Broker
@@ -50,6 +51,16 @@ def client_settings(query: StreamingQuery) -> dict[str, object]:
     while node.children().size():
         node = node.children().head()
     return dict(node.inputPartitions().head().executorKafkaParams())
+
+
+def kept_for_later(spark: SparkSession) -> int:
+    """Return how often Spark has made room for what its clients have polled beyond the end of a range."""
+    find = spark._jvm.java.lang.Class.forName
+    consumers = "org.apache.spark.sql.kafka010.consumer.KafkaDataConsumer$"
+    type_ = find(consumers, True, spark._jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    pool = type_.getDeclaredField("fetchedDataPool")
+    pool.setAccessible(True)
+    return int(pool.get(type_.getField("MODULE$").get(None)).numCreated())
 
 
 def assert_alike(driver: Driver, kafka: Broker, topic: str, place: Path, **options: str) -> list[Row]:
@@ -112,7 +123,7 @@ def test_of_what_sparks_reader_reads_no_more_is_held_than_a_record(
         write([Record(0, 1_000, b"before")] * 3)
     fill(kafka.bootstrap, topic, [Ramp(0, 5)], value=lambda _: bytes(500_000), **{"batch.num.messages": 1})
     query = read(driver, stream(driver.spark, kafka, topic, **{"kafka.max.poll.records": "3"}), tmp_path)
-    assert batches_of_columns(query) == 1 + 5
+    assert batches_of_columns(query) == 2 + 5
 
 
 def test_the_end_of_a_range_of_up_to_two_polls_is_left_to_sparks_reader(
@@ -121,10 +132,26 @@ def test_the_end_of_a_range_of_up_to_two_polls_is_left_to_sparks_reader(
     """It keeps what a poll brings beyond the end; one of ours would wait for what the client has asked for last."""
     topic = kafka.topic()
     fill(kafka.bootstrap, topic, [Ramp(0, 20)])
-    for most, batches in ((5, 3 + 5), (11, 20)):
+    for most, batches in ((5, 1 + 2 + 9), (11, 20)):
         frame = stream(driver.spark, kafka, topic, **{"kafka.max.poll.records": str(most)})
         query = read(driver, frame, tmp_path / str(most))
         assert batches_of_columns(query) == batches
+
+
+@pytest.mark.parametrize("columnar", ["true", "false"])
+def test_what_is_kept_beyond_the_end_of_a_range_is_kept_once(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path, columnar: str
+) -> None:
+    """Not for each batch: nothing that is kept is let go for five minutes, and all of them hold a poll."""
+    topic = kafka.topic()
+    fill(kafka.bootstrap, topic, [Ramp(0, 203)])
+    spark.conf.set(PROPERTY, columnar)
+    driver.control(QueryControl(batch=BatchControl(initial_records=50, max_records=50)))
+    kept = kept_for_later(spark)
+    query = read(driver, stream(spark, kafka, topic, **{"kafka.max.poll.records": "7"}), tmp_path)
+    assert len(query.recentProgress) >= 4
+    assert kept_for_later(spark) - kept == 1
+    assert len(rows_in(spark, tmp_path)) == 203
 
 
 def test_records_that_do_not_come_soon_are_left_to_sparks_reader_and_its_time_limit(

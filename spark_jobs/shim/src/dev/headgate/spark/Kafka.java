@@ -25,7 +25,7 @@ public final class Kafka {
   private static final String READER = PACKAGE + "ColumnarReader";
 
   /** All of ours that a task runs where it reads in columns. */
-  private static final List<String> READING = List.of(READER, PACKAGE + "RecordColumns", PACKAGE + "RecordColumns$Column");
+  private static final List<String> READING = List.of(READER, READER + "$Count", PACKAGE + "RecordColumns", PACKAGE + "RecordColumns$Column");
 
   /** By the class of a client, and for as long as there is that class. */
   private static final ClassValue<ClassLoader> BELOW =

@@ -22,12 +22,16 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Spark's asks the broker after each poll where the log begins and ends ({@code InternalKafkaConsumer.fetch}, 4.0 to 4.3), and writes
  * seven columns of each record into a row. This one polls, as long as records follow each other without a gap, and a column has what the
- * client has, made only where the query reads it. At whatever else there is (a gap, no record in time, an error of the client) it leaves
- * the rest of the range to Spark's reader: what is lost, and what then, is Spark's to say.
+ * client has, made only where the query reads it. At whatever else there is (a gap, no record in time, an error of the client) it takes
+ * the rest of the range record by record from where Spark's reader takes them ({@code KafkaDataConsumer.get}): what is lost, and what then,
+ * is Spark's to say.
  *
- * <p>So it does with the end of a range, of up to two polls: Spark's reader keeps what it has polled beyond an end for the next range, and
+ * <p>So it does with the end of a range, of up to two polls: Spark keeps what it has polled beyond an end for the next range, and
  * knows by the client's position where no record is left. Whoever polls there asks for an earlier offset than the client has asked its broker
  * for already, and waits for that answer first: half a second where nothing comes ({@code fetch.max.wait.ms}).
+ *
+ * <p>And with the first record: what was kept is found by the offset where it goes on, and by nothing else. A range that did not ask for it
+ * would leave it there for five minutes, and its own beside it: a poll of each batch and partition.
  */
 public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
   private static final Logger LOG = LoggerFactory.getLogger(ColumnarReader.class);
@@ -41,9 +45,12 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
   private final long until;
   private final RecordColumns columns;
   private KafkaDataConsumer consumer; // null: none is held
+  private boolean polls; // not before the first record
   private long next;
   private ColumnarBatch batch;
   private PartitionReader<InternalRow> rest; // null: none is left to it yet
+
+  private record Count(String name, long value) implements CustomTaskMetric {}
 
   public ColumnarReader(KafkaBatchInputPartition partition, PartitionReaderFactory spark) {
     this.partition = partition;
@@ -61,13 +68,16 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
   @Override
   public boolean next() throws IOException {
     if (rest == null && next < until) {
-      List<ConsumerRecord<byte[], byte[]>> records = polled();
+      List<ConsumerRecord<byte[], byte[]>> records = polls ? polled() : List.of();
+      if (records.isEmpty()) {
+        polls = next == partition.offsetRange().fromOffset();
+        records = found();
+      }
       if (!records.isEmpty()) {
         batch = columns.of(records);
-        next += records.size();
+        next = records.get(records.size() - 1).offset() + 1;
         return true;
       }
-      leaveTheRest();
     }
     if (rest == null || !rest.next()) {
       return false;
@@ -81,20 +91,46 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
     return batch;
   }
 
-  /** What was lost is counted by the reader that meets it. */
+  /** Those of Spark's reader. */
   @Override
   public CustomTaskMetric[] currentMetricsValues() {
-    return rest == null ? new CustomTaskMetric[0] : rest.currentMetricsValues();
+    if (rest != null) {
+      return rest.currentMetricsValues();
+    }
+    return consumer == null
+        ? new CustomTaskMetric[0]
+        : new CustomTaskMetric[] {
+          new Count("offsetOutOfRange", consumer.getNumOffsetOutOfRange()), new Count("dataLoss", consumer.getNumDataLoss())
+        };
   }
 
-  /** The next records, in order and without a gap; none: there is something that only Spark's reader knows what to do about. */
+  /** What is next to Spark's reader, however it comes by it; none: the range is over, or its rest is left to that reader. */
+  private List<ConsumerRecord<byte[], byte[]>> found() {
+    try {
+      if (consumer == null) {
+        consumer = KafkaDataConsumer.acquire(partition.offsetRange().topicPartition(), partition.executorKafkaParams());
+      }
+      var record = consumer.get(next, until, partition.pollTimeoutMs(), partition.failOnDataLoss());
+      if (record == null) {
+        next = until;
+        return List.of();
+      }
+      if (canBeTold(record)) {
+        return List.of(record);
+      }
+    } catch (LinkageError e) { // the driver's source may be another than the one here
+      LOG.info("{} is read by Spark's own reader from {} on", partition.offsetRange(), next, e);
+    }
+    release();
+    rest = spark.createReader(left());
+    return List.of();
+  }
+
+  /** The next records, in order and without a gap; none: there is something that only Spark knows what to do about. */
   private List<ConsumerRecord<byte[], byte[]>> polled() {
     try {
       if (until - next < 2 * Long.parseLong(partition.executorKafkaParams().getOrDefault(MOST_POLLED, USUALLY_POLLED).toString())) {
         return List.of();
-      }
-      if (consumer == null) {
-        consumer = KafkaDataConsumer.acquire(partition.offsetRange().topicPartition(), partition.executorKafkaParams());
       }
       var records = uninterrupted(this::fromNext);
       int following = 0;
@@ -102,8 +138,8 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
         following++;
       }
       return records.subList(0, following);
-    } catch (RuntimeException | LinkageError e) { // the driver's source may be another than the one here
-      LOG.info("{} is read by Spark's own reader from {} on", partition.offsetRange(), next, e);
+    } catch (RuntimeException | LinkageError e) {
+      LOG.info("{} is polled by Spark from {} on", partition.offsetRange(), next, e);
       return List.of();
     }
   }
@@ -116,17 +152,16 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
   }
 
   private static boolean follows(ConsumerRecord<byte[], byte[]> record, long offset) {
-    return record.offset() == offset && Math.abs(record.timestamp()) <= LATEST_MILLIS;
+    return record.offset() == offset && canBeTold(record);
+  }
+
+  private static boolean canBeTold(ConsumerRecord<byte[], byte[]> record) {
+    return record.timestamp() <= LATEST_MILLIS && record.timestamp() >= -LATEST_MILLIS;
   }
 
   /** As Spark's reader asks: an interrupt in a call of the client may leave it waiting for ever (KAFKA-1894). */
   private static <T> T uninterrupted(Supplier<T> call) {
     return Thread.currentThread() instanceof UninterruptibleThread thread ? thread.runUninterruptibly(call::get) : call.get();
-  }
-
-  private void leaveTheRest() {
-    release();
-    rest = spark.createReader(next == partition.offsetRange().fromOffset() ? partition : left());
   }
 
   private KafkaBatchInputPartition left() {
