@@ -123,11 +123,16 @@ somebody has set `fs.AbstractFileSystem.file.impl`, `fs.file.impl` or, as a prop
 
 ## Kafka in columns
 
-Batches read Kafka's records in columns: each task polls the client that Spark keeps for its partition and hands on
-what the query asks for, and no rows of all seven columns are made. Spark's own reader asks the broker after each poll
-where the log begins and ends: a round trip for 500 records, where the job does not set `kafka.max.poll.records`.
-Rows, offsets, checkpoints and metrics are the same, and so is the way back. `spark.headgate.columnarKafka=false`
-leaves the reading to Spark. It is a property of a session. What it brings is in [figures.md](figures.md).
+Batches read Kafka's records in columns. Each task polls the client that Spark keeps for its partition, and passes
+on only the columns that the query uses. Spark's own reader makes a row of all seven columns of each record. After
+each poll it also asks the broker where the log begins and ends: two round trips for 500 records, unless the job
+sets `kafka.max.poll.records`. At the end of a log such a question waits for half a second, by the default of Kafka's
+client (`kafka.fetch.max.wait.ms`). Sources that are read in columns have 20 ms there, unless the job sets it,
+`kafka.fetch.min.bytes` or `kafka.group.id`.
+
+Rows, offsets, checkpoints and metrics are the same, and you can go back at any time:
+`spark.headgate.columnarKafka=false`, a property of a session, leaves the reading to Spark. The gain is in
+[figures.md](figures.md).
 
 Spark's reader reads the end of each range, of up to two polls of a partition, so a small batch is read as without.
 It reads the rest of a range where records do not follow each other (transactions, compaction, lost records), do not
@@ -135,14 +140,14 @@ come within five seconds, or have a time that Spark cannot tell, with its own ti
 topic of transactions is read no faster. It reads sources with `includeHeaders`, real-time batches, everything on
 Spark 4.0, and whatever a source of Kafka brings that is not Spark's own of 4.1 to 4.3.
 
-Where nothing is said it reads as well, [to be safe](why.md), unless the master is `local` or the application was
-started with the jar (`--jars`, `--packages`, `spark.jars`; not on YARN) or by the operator, in whose pods the image
-has it: with the jar on the driver's class path alone, as of `headgate-run` elsewhere, executors do not have it. And
-it does where another extension brings rules for columns, as Comet and Gluten do. `true` has these read in columns,
-too. Executors get the jar by Spark's own means (`addJar`) then, for which they need a working folder that they may
-write; a session of Spark Connect cannot be given it so.
+Without the property records are read in columns only if executors have the jar [for certain](why.md). That is so if
+the master is `local`, if the application was started with the jar (`--jars`, `--packages`, `spark.jars`; not on
+YARN), or if the operator started it, since the image of its pods has the jar. Under `headgate-run` elsewhere only the
+driver has it, so Spark's reader reads. It also reads if another extension brings rules for columns, as Comet and
+Gluten do. With `true` all of these are read in columns, too. Executors then get the jar by Spark's own means
+(`addJar`), for which they need a writable working folder. A session of Spark Connect cannot get it so.
 
-In the query's plan there is a `ColumnarToRow`. A query that stops early (`limit`) is said to have read whole polls.
+The query's plan has a `ColumnarToRow`. A query that stops early (`limit`) is reported to have read whole polls.
 
 ## Who sees the options
 
