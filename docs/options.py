@@ -142,10 +142,11 @@ Spark 4.0, and whatever a source of Kafka brings that is not Spark's own of 4.1 
 
 Without the property records are read in columns only if executors have the jar [for certain](why.md). That is so if
 the master is `local`, if the application was started with the jar (`--jars`, `--packages`, `spark.jars`; not on
-YARN), or if the operator started it, since the image of its pods has the jar. Under `headgate-run` elsewhere only the
-driver has it, so Spark's reader reads. It also reads if another extension brings rules for columns, as Comet and
-Gluten do. With `true` all of these are read in columns, too. Executors then get the jar by Spark's own means
-(`addJar`), for which they need a writable working folder. A session of Spark Connect cannot get it so.
+YARN), or if the operator started it, since the image of its pods has the jar. On another cluster `headgate-run`
+gives the jar only to the driver, so Spark's reader reads. It also reads if another extension brings rules for
+columns, as Comet and Gluten do. With `true` all of these are read in columns, too. Executors then get the jar by
+Spark's own means (`addJar`), for which they need a writable working folder. A session of Spark Connect cannot get
+it so.
 
 The query's plan has a `ColumnarToRow`. A query that stops early (`limit`) is reported to have read whole polls.
 
