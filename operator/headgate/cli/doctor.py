@@ -38,11 +38,11 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
 ) -> None:
     """Look for what is in the way, and say what to do about each.
 
-    In a cluster: versions of the API server, the CRD and the operator, who leads, the operator's rights in the
-    namespace, whether Prometheus answers it; of each application whether its metrics arrive, its control document is
-    in force, its driver reaches its sources, its Spark fits, and what keeps a query out of real-time mode. With
-    --local: Python, Java, Spark and the shim, by a query of a few records that is run under headgate-run, in some
-    ten seconds. Nothing is changed.
+    In a cluster it checks the versions of API server, CRD and operator, who leads, the operator's rights in the
+    namespace, and whether Prometheus answers. For each application it checks whether its metrics arrive, its control
+    document is in force, its driver reaches its sources and its Spark fits, and what keeps a query out of real-time
+    mode. With --local it checks Python, Java, Spark and the shim: it runs a query of a few records under
+    headgate-run, which takes some ten seconds. It changes nothing.
 
     Exit code 0: nothing was found to be in the way; warnings, and what cannot be seen, do not count. 1: there is a
     problem, or the cluster did not answer. 2: a bad option or kubeconfig.

@@ -40,12 +40,12 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
 ) -> None:
     """Say in words what a resource will do, setting by setting, and how a change of each takes effect.
 
-    Each line starts with its update mode: operator (it acts on it by itself), live (the running job goes by it from
-    its next batch on), executors (some come or go, the query goes on), restart (the driver is stopped at the end of
+    Each line starts with its update mode: operator (it alone acts on it), live (the running job acts on it from its
+    next batch on), executors (some come or go, the query goes on), restart (the driver is stopped at the end of
     a batch and started anew). With --diff app/NAME FILE it says what kubectl apply would do.
 
-    The last lines say of each setting whose word holds: the resource's (document), that of an option in the job, of a
-    property, or the default. Options are known only where --metrics names the driver; it may be given without a FILE.
+    The last lines say for each setting whose word holds: the resource's (document), an option's in the job, a
+    property's, or the default. Options are known only if --metrics names the driver; that works without a FILE, too.
 
     Exit code 0: explained. 1: a resource is refused, the cluster does not have it, or the driver does not tell its
     metrics. 2: a bad option, or a file that cannot be read.

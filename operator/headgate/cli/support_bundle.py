@@ -28,14 +28,14 @@ def support_bundle(  # noqa: PLR0913, PLR0917  each is an option of the command
     context: Context = None,
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Write an archive with what helps to find a fault, to be sent to others.
+    """Write an archive that helps others to find a fault.
 
-    Of a cluster: what headgate doctor finds, the applications with their Events, their pods and the ends of their
-    logs, and the operator with its own. With --state-dir: the files of that run. Values of sparkConf, arguments,
-    variables and annotations of others are left out, and what looks like a secret is taken out of everything else.
-    That is a net and no promise: look through it before you send it.
+    From a cluster it has the findings of headgate doctor, the applications with their Events, their pods and the ends
+    of their logs, and the same of the operator. With --state-dir it has the files of that run. Values of sparkConf,
+    arguments, variables and annotations that are not Headgate's are left out, and everything else that looks like a
+    secret is masked. This may miss a secret, so look through the archive before you send it.
 
-    Exit code 0: written; what could not be read is told in it. 1: there is no such application, or the cluster did
+    Exit code 0: written; it names what could not be read. 1: there is no such application, or the cluster did
     not answer. 2: a bad option, or the archive cannot be written.
     """
     import time

@@ -30,8 +30,8 @@ def top(  # noqa: PLR0913, PLR0917  each is an option of the command
 
     The order: failed or stalled, failing again and again, of unknown state, never catching up, without metrics, in
     backlog, starting or stopping, live, at rest; the larger lag first. Of several queries the one furthest behind is
-    shown. EXECUTORS are those that run of those that were asked for; HELD-BY is what keeps a source from being read,
-    and whom it waits for. headgate status NAME says whose word holds for a setting. Ctrl-C ends it.
+    shown. EXECUTORS has how many run and how many were asked for. HELD-BY has what keeps a source from being read,
+    and which source it waits for. headgate status NAME says whose word holds for a setting. Ctrl-C ends it.
 
     Exit code 0: shown. 1: the cluster did not answer the first time. 2: a bad option or kubeconfig.
     """

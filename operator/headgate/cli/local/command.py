@@ -24,10 +24,11 @@ def local(  # noqa: PLR0913, PLR0917  each is an option of the command
 ) -> None:
     """Run an application on this machine, govern it, and show what happens.
 
-    Ctrl-C stops it at the end of the running batch; once more ends it at once. Exit code 0: completed, or
+    Ctrl-C stops it at the end of the running batch; a second Ctrl-C stops it at once. Exit code 0: completed, or
     stopped as asked. 1: the resource is refused. 2: a bad option, or no such file. 75: its checkpoint, or its
     state folder, is in use. 76: a batch does not fit in memory. 78: it cannot be governed as it is set up here.
-    137: it had to be killed. 141: stopped, since nobody read the output. Otherwise that of the job.
+    79: stopped before it had read everything. 80: its JVM died for want of memory. 137: it had to be killed. 141:
+    stopped, since nobody read the output. Otherwise that of the job.
     """
     from headgate.cli.local.session import Options, run_locally
 
