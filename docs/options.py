@@ -123,6 +123,8 @@ the state and the files of sinks. Executors of a cluster are left alone. So is e
 Batches read Kafka's records in columns: each task polls the client that Spark keeps for its partition and hands on
 what the query asks for, and no rows of all seven columns are made. Spark's own reader asks the broker after each poll
 where the log begins and ends: a round trip for 500 records, where the job does not set `kafka.max.poll.records`.
+At the end of a log a question waits for half a second, by the default of Kafka's client (`kafka.fetch.max.wait.ms`).
+For such sources it is 20 ms, unless the job sets it, `kafka.fetch.min.bytes` or `kafka.group.id`.
 Rows, offsets, checkpoints and metrics are the same, and so is the way back. `spark.headgate.columnarKafka=false`
 leaves the reading to Spark. It is a property of a session. What it brings is in [figures.md](figures.md).
 
