@@ -169,7 +169,9 @@ class Groups:
         with self._lock:
             since, expected = self._begun.get(group, now), self._expected.get(group, {})
             absent = {name: patience for name, patience in expected.items() if name not in present}
-            over = (n for n, patience in absent.items() if now >= since + min(patience, MAX_GATHERING_SECONDS))
+            over = (
+                n for n, patience in absent.items() if now >= since + min(patience, MAX_GATHERING_SECONDS)
+            )
             self._in_vain.update((group, name) for name in over)
             return [name for name in absent if (group, name) not in self._in_vain]
 
