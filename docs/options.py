@@ -126,11 +126,12 @@ where the log begins and ends: a round trip for 500 records, where the job does 
 Rows, offsets, checkpoints and metrics are the same, and so is the way back. `spark.headgate.columnarKafka=false`
 leaves the reading to Spark. It is a property of a session. What it brings is in [figures.md](figures.md).
 
-Spark's reader reads the end of each range, of up to two polls of a partition, so a small batch is read as without.
-It reads the rest of a range where records do not follow each other (transactions, compaction, lost records), do not
-come within five seconds, or have a time that Spark cannot tell, with its own time limit and in its own words. So a
-topic of transactions is read no faster. It reads sources with `includeHeaders`, real-time batches, everything on
-Spark 4.0, and whatever a source of Kafka brings that is not Spark's own of 4.1 to 4.3.
+Spark's consumer reads the first record of each range, and its end, of up to two polls of a partition, so a small
+batch is read as without. It reads the rest of a range where records do not follow each other (transactions,
+compaction, lost records), do not come within five seconds, or have a time that Spark cannot tell, with its own time
+limit and in its own words. So a topic of transactions is read no faster. Spark's reader reads sources with
+`includeHeaders`, real-time batches, everything on Spark 4.0, and whatever a source of Kafka brings that is not
+Spark's own of 4.1 to 4.3.
 
 Where nothing is said it reads as well, [to be safe](why.md), unless the master is `local` or the application was
 started with the jar (`--jars`, `--packages`, `spark.jars`; not on YARN): with the jar on the driver's class path
@@ -138,7 +139,8 @@ alone, as of `headgate-run`, executors do not have it. And it does where another
 as Comet and Gluten do. `true` has these read in columns, too. Executors get the jar by Spark's own means (`addJar`)
 then, for which they need a working folder that they may write; a session of Spark Connect cannot be given it so.
 
-In the query's plan there is a `ColumnarToRow`. A query that stops early (`limit`) is said to have read whole polls.
+In the query's plan there is a `ColumnarToRow`, or since Spark 4.2 a Python function that takes columns. A query that
+stops early (`limit`) is said to have read whole polls.
 
 ## Who sees the options
 
