@@ -134,11 +134,12 @@ Rows, offsets, checkpoints and metrics are the same, and you can go back at any 
 `spark.headgate.columnarKafka=false`, a property of a session, leaves the reading to Spark. The gain is in
 [figures.md](figures.md).
 
-Spark's reader reads the end of each range, of up to two polls of a partition, so a small batch is read as without.
-It reads the rest of a range where records do not follow each other (transactions, compaction, lost records), do not
-come within five seconds, or have a time that Spark cannot tell, with its own time limit and in its own words. So a
-topic of transactions is read no faster. It reads sources with `includeHeaders`, real-time batches, everything on
-Spark 4.0, and whatever a source of Kafka brings that is not Spark's own of 4.1 to 4.3.
+Spark's consumer reads the first record of each range, and its end, of up to two polls of a partition, so a small
+batch is read as without. It reads the rest of a range where records do not follow each other (transactions,
+compaction, lost records), do not come within five seconds, or have a time that Spark cannot tell, with its own time
+limit and in its own words. So a topic of transactions is read no faster. Spark's reader reads sources with
+`includeHeaders`, real-time batches, everything on Spark 4.0, and whatever a source of Kafka brings that is not
+Spark's own of 4.1 to 4.3.
 
 Without the property records are read in columns only if executors have the jar [for certain](why.md). That is so if
 the master is `local`, if the application was started with the jar (`--jars`, `--packages`, `spark.jars`; not on
@@ -148,7 +149,12 @@ columns, as Comet and Gluten do. With `true` all of these are read in columns, t
 Spark's own means (`addJar`), for which they need a writable working folder. A session of Spark Connect cannot get
 it so.
 
+<<<<<<< HEAD
 The query's plan has a `ColumnarToRow`. A query that stops early (`limit`) is reported to have read whole polls.
+=======
+In the query's plan there is a `ColumnarToRow`, or since Spark 4.2 a Python function that takes columns. A query that
+stops early (`limit`) is said to have read whole polls.
+>>>>>>> cluster
 
 ## Who sees the options
 
