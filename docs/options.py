@@ -149,12 +149,8 @@ columns, as Comet and Gluten do. With `true` all of these are read in columns, t
 Spark's own means (`addJar`), for which they need a writable working folder. A session of Spark Connect cannot get
 it so.
 
-<<<<<<< HEAD
-The query's plan has a `ColumnarToRow`. A query that stops early (`limit`) is reported to have read whole polls.
-=======
-In the query's plan there is a `ColumnarToRow`, or since Spark 4.2 a Python function that takes columns. A query that
-stops early (`limit`) is said to have read whole polls.
->>>>>>> cluster
+The query's plan has a `ColumnarToRow`, or since Spark 4.2 a Python function that takes columns. A query that stops
+early (`limit`) is reported to have read whole polls.
 
 ## Who sees the options
 
