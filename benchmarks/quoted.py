@@ -165,6 +165,12 @@ LINES: Final = (
     ),
     Line(
         "live",
+        "quiet_live_p95_vs_plain",
+        "age of a result (95th percentile), a record a second in each of eight partitions, against plain Spark",
+        "{:.2f}x",
+    ),
+    Line(
+        "live",
         "realtime_live_p99_seconds",
         "age of a result once live in real-time mode (99th percentile, the worst of six loads)",
         "{:.3f} s",
