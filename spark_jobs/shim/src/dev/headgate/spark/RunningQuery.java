@@ -72,7 +72,9 @@ final class RunningQuery {
   static RunningQuery ofThisThread() {
     RunningQuery known = OF_THIS_THREAD.get();
     if (known == null) {
-      Object found = inSpark(SparkContext.getOrCreate().getLocalProperty(QUERY_ID));
+      String id = SparkContext.getOrCreate().getLocalProperty(QUERY_ID);
+      Option<SparkSession> session = SparkSession.getActiveSession();
+      Object found = id == null || session.isEmpty() ? null : session.get().sharedState().activeStreamingQueries().get(java.util.UUID.fromString(id));
       if (found instanceof StreamingQuery query) {
         known = new RunningQuery(query, JobSettings.takenFrom(query));
         OF_THIS_THREAD.set(known);
@@ -80,14 +82,6 @@ final class RunningQuery {
       }
     }
     return known;
-  }
-
-  private static Object inSpark(String id) {
-    Option<SparkSession> session = SparkSession.getActiveSession();
-    if (id == null || session.isEmpty()) {
-      return null;
-    }
-    return session.get().sharedState().activeStreamingQueries().get(java.util.UUID.fromString(id));
   }
 
   /** The run with this id; null where it has no stream open. */
