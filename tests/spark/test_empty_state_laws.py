@@ -160,9 +160,11 @@ def run(spark: SparkSession, case: Case, checkpoint: Path) -> Outcome:
 def said(spark: SparkSession, conf: dict[str, str]) -> Iterator[None]:
     for key, value in conf.items():
         spark.conf.set(key, value)
-    yield
-    for key in conf:
-        spark.conf.unset(key)
+    try:
+        yield
+    finally:
+        for key in conf:
+            spark.conf.unset(key)
 
 
 CASES = st.builds(

@@ -105,18 +105,14 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
   }
 
   private static Origin originOf(LogicalPlan relation) {
-    String format = null;
     var options = new HashMap<String, String>();
     for (int i = 0; i < relation.productArity(); i++) {
-      Object element = relation.productElement(i);
-      if (relation.productElementName(i).equals("sourceName")) {
-        format = (String) element;
-      } else if (element instanceof CaseInsensitiveStringMap) {
-        options.putAll(((CaseInsensitiveStringMap) element).asCaseSensitiveMap());
+      if (relation.productElement(i) instanceof CaseInsensitiveStringMap given) {
+        options.putAll(given.asCaseSensitiveMap());
       }
     }
     options.putAll(JobSettings.takenFrom(relation));
-    return new Origin(format, Origin.nameIn(relation), options);
+    return new Origin((String) Plans.element(relation, "sourceName"), Origin.nameIn(relation), options);
   }
 
   private static Table table(Table table, Origin origin) {

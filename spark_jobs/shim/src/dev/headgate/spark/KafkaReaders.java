@@ -2,6 +2,7 @@ package dev.headgate.spark;
 
 import java.io.File;
 import java.net.URISyntaxException;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -40,7 +41,7 @@ final class KafkaReaders implements PartitionReaderFactory {
   }
 
   /** Whether the table, the scan or the stream is one of Spark's source of Kafka, and is to be read so in the session of this thread. */
-  static boolean areWantedFor(Object source) {
+  static boolean areWantedFor(Object source) throws URISyntaxException {
     if (!source.getClass().getName().startsWith(SOURCE)) {
       return false;
     }
@@ -59,7 +60,7 @@ final class KafkaReaders implements PartitionReaderFactory {
    * next waits for that answer. What a job says holds. It may say a group, too, that others read by: Spark ends the query where one group
    * reads a partition by two settings.
    */
-  static CaseInsensitiveStringMap waitingLess(Object source, CaseInsensitiveStringMap options) {
+  static CaseInsensitiveStringMap waitingLess(Object source, CaseInsensitiveStringMap options) throws URISyntaxException {
     if (!areWantedFor(source) || SAY_OTHERWISE.stream().anyMatch(options::containsKey)) {
       return options;
     }
@@ -77,24 +78,22 @@ final class KafkaReaders implements PartitionReaderFactory {
     return SQLConf.get().getConfString(PROPERTY, "");
   }
 
-  private static boolean executorsHaveOurs() {
+  private static boolean executorsHaveOurs() throws URISyntaxException {
     SparkContext context = SparkSession.active().sparkContext();
-    return context.isLocal() || Arrays.stream(context.conf().get(STARTED_WITH, "").split(",")).anyMatch(KafkaReaders::isOurs) || isInTheirImage(context.conf());
+    Path jar = PlannerProgram.jar();
+    return context.isLocal() || Arrays.stream(context.conf().get(STARTED_WITH, "").split(",")).anyMatch(url -> names(url, jar)) || isInTheirImage(context.conf(), jar);
   }
 
-  private static boolean isOurs(String jar) {
-    return jar.endsWith(ours().substring(ours().lastIndexOf('/')));
+  private static boolean names(String url, Path jar) {
+    String path = jar.toUri().getRawPath();
+    return url.endsWith(path.substring(path.lastIndexOf('/')));
   }
 
-  /** Whether executors have the image of this driver, and our jar of it on their class path. */
-  private static boolean isInTheirImage(SparkConf conf) {
+  /** Whether executors have the image of this driver, and the jar of it on their class path. */
+  private static boolean isInTheirImage(SparkConf conf, Path jar) {
     return conf.get("spark.master").startsWith("k8s://")
         && !conf.contains("spark.kubernetes.executor.container.image")
-        && Arrays.asList(conf.get("spark.executor.extraClassPath", "").split(File.pathSeparator)).contains(ours());
-  }
-
-  private static String ours() {
-    return KafkaReaders.class.getProtectionDomain().getCodeSource().getLocation().getPath();
+        && Arrays.asList(conf.get("spark.executor.extraClassPath", "").split(File.pathSeparator)).contains(jar.toString());
   }
 
   /** Whether tasks of this thread's session fetch what is added to the context. */
@@ -105,8 +104,9 @@ final class KafkaReaders implements PartitionReaderFactory {
   /** Those of a stream. */
   static PartitionReaderFactory of(PartitionReaderFactory spark) throws URISyntaxException {
     SparkContext context = SparkSession.active().sparkContext();
-    if (!executorsHaveOurs() && !context.listJars().exists(KafkaReaders::isOurs)) {
-      context.addJar(PlannerProgram.jar().toString());
+    Path jar = PlannerProgram.jar();
+    if (!executorsHaveOurs() && !context.listJars().exists(url -> names(url, jar))) {
+      context.addJar(jar.toString());
     }
     return new KafkaReaders(spark);
   }

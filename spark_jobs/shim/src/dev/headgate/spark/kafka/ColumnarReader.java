@@ -28,7 +28,7 @@ import org.slf4j.LoggerFactory;
  *
  * <p>So it does with the end of a range, of up to two polls: Spark keeps what it has polled beyond an end for the next range, and
  * knows by the client's position where no record is left. Whoever polls there asks for an earlier offset than the client has asked its broker
- * for already, and waits for that answer first: half a second where nothing comes ({@code fetch.max.wait.ms}).
+ * for already, and waits for that answer first: as long as {@code fetch.max.wait.ms} says, where nothing comes.
  *
  * <p>And with the first record: what was kept is found by the offset where it goes on, and by nothing else. A range that did not ask for it
  * would leave it there for five minutes, and its own beside it: a poll of each batch and partition.
