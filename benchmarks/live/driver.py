@@ -152,6 +152,20 @@ def micro_batches(bench: Bench, place: Place, used: Topics, *, count: bool) -> I
         yield child
 
 
+def live_by(
+    kind: str,
+    place: Place,
+    given: Sequence[str],
+    conf: Mapping[str, str],
+    tuned: Sequence[str],
+    told: ControlDocument,
+) -> Child:
+    """Start the job live in micro-batches: `"plain"` with the options that tune it for them, or under a document."""
+    if kind == "plain":
+        return plain(place, ECHO, [*given, *tuned], conf)
+    return by_document(place, ECHO, given, conf, told)
+
+
 @contextmanager
 def real_time(
     bench: Bench, place: Place, used: Topics, *, count: bool, batch: float = BATCH_SECONDS

@@ -6,16 +6,15 @@ of ours. Each batch has a record or two, and reads some partitions to their ends
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 from benchmarks.kafka.scenario import Bench, properties
-from benchmarks.live.driver import ECHO, QUERY, START_SECONDS, Topics, on_a_broker, topics
+from benchmarks.live.driver import QUERY, START_SECONDS, Topics, arguments, live_by, on_a_broker, topics
 from benchmarks.live.scenario import Bench as LiveBench
 from benchmarks.live.scenario import Scenario
 from benchmarks.live.traffic import Sender, Written, written_of
 from benchmarks.local.child import Child
-from benchmarks.local.drivers import Place, by_document, plain
+from benchmarks.local.drivers import Place
 from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.statistics import divided, percentile, rotated
 from headgate_contract import ControlDocument, QueryControl
@@ -64,20 +63,12 @@ def run(bench: Bench, kind: str, seconds: float) -> Sequence[float]:
             return [each.at - each.due for each in written_of(child, sender, output, PER_SECOND, seconds)]
 
 
-@contextmanager
-def started(bench: Bench, kind: str, place: Place, used: Topics) -> Iterator[Child]:
+def started(bench: Bench, kind: str, place: Place, used: Topics) -> Child:
     """Start one kind of driver."""
-    given = [f"--bootstrap={bench.broker.bootstrap}", f"--topic={used.into}", f"--out={used.out}"]
-    given += [f"--checkpoint={place.checkpoint}"]
-    conf = properties(place.directory / "events")
-    if kind == "plain":
-        trigger = f"--trigger={INTERVAL_SECONDS * 1000:g} milliseconds"
-        with plain(place, ECHO, [*given, trigger], conf) as child:
-            yield child
-        return
+    given, conf = arguments(bench, place, used, count=False), properties(place.directory / "events")
+    trigger = f"--trigger={INTERVAL_SECONDS * 1000:g} milliseconds"
     document = ControlDocument(generation=1, queries={QUERY: QueryControl(interval_seconds=INTERVAL_SECONDS)})
-    with by_document(place, ECHO, given, conf, document) as child:
-        yield child
+    return live_by(kind, place, given, conf, [trigger], document)
 
 
 SCENARIO = Scenario("quiet", (Figure("quiet_live_p95_vs_plain", "ratio", Goal("<=", 0.5)),), measure)

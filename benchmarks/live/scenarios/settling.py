@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 from benchmarks.event_log import EventLog
 from benchmarks.kafka.scenario import Bench, properties
-from benchmarks.live.driver import ECHO, QUERY, Topics, on_a_broker, topics
+from benchmarks.live.driver import QUERY, Topics, arguments, live_by, on_a_broker, topics
 from benchmarks.live.scenario import Bench as LiveBench
 from benchmarks.live.scenario import Scenario
 from benchmarks.live.traffic import Sender, Written, written_of
 from benchmarks.local.child import Child
-from benchmarks.local.drivers import Place, by_document, plain
+from benchmarks.local.drivers import Place
 from benchmarks.local.results import Figure, Goal, Measured
 from benchmarks.local.statistics import divided, percentile, rotated
 from headgate_contract import BacklogControl, ControlDocument, QueryControl, SourceControl
@@ -98,19 +97,12 @@ def by_window(ages: Sequence[tuple[float, float]], seconds: float) -> list[float
     return [percentile(window, 95) for window in windows]
 
 
-@contextmanager
-def started(bench: Bench, kind: str, place: Place, used: Topics) -> Iterator[Child]:
+def started(bench: Bench, kind: str, place: Place, used: Topics) -> Child:
     """Start one kind of driver."""
-    given = [f"--bootstrap={bench.broker.bootstrap}", f"--topic={used.into}", f"--out={used.out}"]
-    given += [f"--checkpoint={place.checkpoint}", f"--count={KEYS}"]
+    given = [*arguments(bench, place, used, count=False), f"--count={KEYS}"]
     conf = properties(place.directory / "events") | STATE
-    if kind == "plain":
-        live = [f"--trigger={INTERVAL_SECONDS * 1000:g} milliseconds", f"--most={MOST}"]
-        with plain(place, ECHO, [*given, *live], conf) as child:
-            yield child
-        return
-    with by_document(place, ECHO, given, conf, document(used.into)) as child:
-        yield child
+    live = [f"--trigger={INTERVAL_SECONDS * 1000:g} milliseconds", f"--most={MOST}"]
+    return live_by(kind, place, given, conf, live, document(used.into))
 
 
 def document(source: str) -> ControlDocument:
