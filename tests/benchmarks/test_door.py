@@ -172,6 +172,22 @@ def test_both_trees_are_counted_by_one_rule():
     ]
 
 
+def test_no_class_of_the_product_has_over_25_methods_and_no_file_over_350_lines():
+    of_python = [each for root in ("operator", "spark_jobs") for each in size.of_python(root)]
+    of_java = list(size.of_java())
+    assert len(of_python) > 500
+    assert len(of_java) > 50
+    assert [(name, methods) for name, methods in of_python + of_java if methods > 25] == []
+    files = [
+        file
+        for root in ("operator/headgate", "spark_jobs")
+        for file in Path(root).rglob("*")
+        if file.suffix in size.KINDS
+    ]
+    lengths = {str(file): len(file.read_text(encoding="utf-8").splitlines()) for file in files}
+    assert {name: lines for name, lines in lengths.items() if lines > 350} == {}
+
+
 FILES = [
     "spark_jobs/headgate_spark/engine/run.py",
     "spark_jobs/jobs/flights.py",

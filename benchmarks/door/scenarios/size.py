@@ -59,9 +59,9 @@ def git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], capture_output=True, text=True, timeout=60, check=True).stdout
 
 
-def of_python() -> Iterator[tuple[str, int]]:
+def of_python(root: str = ROOT) -> Iterator[tuple[str, int]]:
     """Yield each class of Python and how many methods are written in it."""
-    for file in Path(ROOT).rglob("*.py"):
+    for file in Path(root).rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 written = [
