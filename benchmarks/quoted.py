@@ -139,6 +139,11 @@ LINES: Final = (
         "count and sum per key and ten minutes, against the fastest way to set Flink 2.3",
     ),
     Line("alternatives", "deduplication_vs_best_flink", "deduplication, against the same"),
+    Line(
+        "alternatives",
+        "deduplication_uncounted_vs_best_flink",
+        "the same without counting its rows of state, as Flink (`…rocksdb.trackTotalNumberOfRows=false`)",
+    ),
     Line("alternatives", "cogroup_vs_best_flink", "coGroup, against the same"),
     Line("alternatives", "join_vs_best_flink", "interval join with backfill, against the same"),
     Line(

@@ -20,6 +20,7 @@ SERIES = {
     "headgate": "governed",
     "columnar": "governed",
     "by_rows": "governed",
+    "uncounted": "governed",
     "plain_uncapped": "plain_uncapped",
 }
 """The colour of a variant, by the series of the demo that it is; the others are low latency, but for the limit."""

@@ -125,18 +125,16 @@ def test_every_opponent_is_in_the_rounds_or_in_the_screening(contest):
     assert contest.slow or found >= set(CAPS)
 
 
-def test_sparks_reader_has_a_variant_of_its_own_beside_the_governed_one_and_no_goal():
+def test_what_is_set_otherwise_has_variants_of_its_own_beside_the_governed_one_and_no_goal():
     for contest in matrix.CONTESTS:
-        plainly, *by_rows = [one for one in contest.rounds(()).variants if one.engine == "governed"]
+        plainly, *others = [one for one in contest.rounds(()).variants if one.engine == "governed"]
         assert (plainly.name, plainly.conf) == (GOVERNED, {})
-        assert bool(by_rows) is (plainly.mode == "stream")
-        for one in by_rows:
-            assert one.name == "by_rows"
-            assert one.conf == {"spark.headgate.columnarKafka": "false"}
+        assert others == ([matrix.BY_ROWS, matrix.UNCOUNTED] if plainly.mode == "stream" else [])
         goals = {
-            str(each.figure.goal)
-            for each in contest.ratios(())
-            if each.figure.id.startswith(f"{contest.name}_by_rows")
+            str(ratio.figure.goal)
+            for ratio in contest.ratios(())
+            for one in others
+            if ratio.figure.id.startswith(f"{contest.name}_{one.name}")
         }
         assert goals <= {str(Report())}
 
