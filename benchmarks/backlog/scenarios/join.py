@@ -19,6 +19,6 @@ WORKLOAD = Workload(
     "join",
     (LEFT, RIGHT),
     variants((LOW, 20_000), governed="backfill", uncapped_once=True),
-    (faster("join_vs_low_latency", LOW, 15), part_of_batch("join_vs_batch", 0.3)),
+    (faster("join_vs_low_latency", LOW, 15), part_of_batch("join_vs_batch", 0.7)),
 )
 SCENARIO = Scenario("join", WORKLOAD.figures, partial(measure, workload=WORKLOAD))

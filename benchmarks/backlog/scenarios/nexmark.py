@@ -1,8 +1,9 @@
 """Nexmark: seven queries, each of which works off the backlog of an auction and goes on live, in one run.
 
-Nothing is promised for them. They show what the other scenarios say of single operators in queries that people
-know: without state (0), joins (3, 8), sliding windows (5), few keys (7), sessions (11), and several operators in a
-row (4, 5). A query reads all events once for each kind that it joins, as from a topic, but by replaying a recording.
+Nothing is promised of how fast they catch up. They show what the other scenarios say of single operators in queries
+that people know: without state (0), joins (3, 8), sliding windows (5), few keys (7), sessions (11), and several
+operators in a row (4, 5). A query reads all events once for each kind that it joins, as from a topic, but by
+replaying a recording.
 
 Beside plain Spark at low latency runs `headgate local`, whose verdicts are its own: what it takes to find a backlog
 out is in its time. The auction goes on when a run has worked its backlog off and closed what that closes, so that
@@ -24,7 +25,7 @@ from benchmarks.backlog.rounds import BATCH, GOVERNED, interval
 from benchmarks.backlog.scenario import Bench, Scenario, of_scale
 from benchmarks.backlog.session import local_session, plain_session
 from benchmarks.local.recording import Recording
-from benchmarks.local.results import Figure, Measured, Report
+from benchmarks.local.results import Figure, Goal, Measured, Report
 from benchmarks.local.statistics import divided, median, percentile, rotated
 
 EVENTS = Recording("auctions", 300_000, 3600, 83, 600)
@@ -56,7 +57,7 @@ class Query:
     @property
     def latency(self) -> Figure:
         """The live latency of the governed run over that of the plain one."""
-        return Figure(f"{self.name}_live_latency_vs_low_latency", "ratio", Report())
+        return Figure(f"{self.name}_live_latency_vs_low_latency", "ratio", Goal("<=", 1.05))
 
 
 @dataclass(frozen=True)
