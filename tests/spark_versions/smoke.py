@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 import traceback
@@ -26,6 +27,7 @@ from headgate_spark.engine.shim import DriverJvm
 
 SECONDS = 60.0
 TOKEN = "of the smoke"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 class Planner:
@@ -138,6 +140,41 @@ class Smoke:
                 planner.answers.append("all")
                 self.until(lambda n=batch: len(sizes(query)) == n)  # type: ignore[misc]
                 assert ("StateStoreRestore" in query._jsq.explainInternal(False)) == (batch > 1)
+
+    def check_a_large_batch_goes_through_rocksdb_in_the_order_of_its_keys(self, scratch: Path) -> None:
+        """By a number of two fields and a text, which makes all nodes and expressions of such a sort."""
+        planner = Planner()
+        conf = {
+            "spark.headgate.sortedStateFromRecords": "0",
+            "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        }
+        for key, value in conf.items():
+            self.spark.conf.set(key, value)
+        number = self.numbers_column()
+        keys = [
+            (number % 7).alias("a"),
+            (number % 5).cast("int").alias("b"),
+            number.cast("string").alias("c"),
+        ]
+        frame = self.numbers().groupBy(*keys).count()
+        rows: dict[tuple[int, int, str], int] = {}
+
+        def keep_counts(batch: DataFrame, _: int) -> None:
+            rows.update(((row["a"], row["b"], row["c"]), row["count"]) for row in batch.collect())
+
+        try:
+            writer = frame.writeStream.outputMode("update").foreachBatch(keep_counts)
+            with self.governed(planner), self.running(writer, scratch) as query:
+                for batch in (1, 2):
+                    planner.answers.append("all")
+                    self.until(lambda n=batch: len(sizes(query)) == n)  # type: ignore[misc]
+                    plan = query._jsq.explainInternal(False)
+                    assert re.search(r"StateStore(Restore|Save) [^\n]*\n[^\n]*\bSort \[", plan), plan
+                read = sum(sizes(query))
+        finally:
+            for key in conf:
+                self.spark.conf.unset(key)
+        assert rows == {(each % 7, each % 5, str(each)): 1 for each in range(read)}
 
     def check_a_first_batch_of_real_time_mode_looks_its_groups_up(self, scratch: Path) -> None:
         if self.spark.version.startswith("4.0."):

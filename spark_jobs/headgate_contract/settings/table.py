@@ -53,6 +53,7 @@ PROCESS = frozenset(
         "planner.address",
         "python",
         "pythonPath",
+        "sortedStateFromRecords",
         OUTAGE,
     }
 )

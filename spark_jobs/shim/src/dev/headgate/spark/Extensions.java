@@ -50,7 +50,7 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
     extensions.injectHintResolutionRule(taker); // of the rules that can be added, these alone come before sources are looked for
     Function1<SparkSession, Rule<LogicalPlan>> builder = session -> new GovernStreams();
     extensions.injectPostHocResolutionRule(builder);
-    extensions.injectColumnar(session -> new EmptyState());
+    extensions.injectColumnar(session -> new StatePlans());
     PlannerProcess.start();
     return BoxedUnit.UNIT;
   }

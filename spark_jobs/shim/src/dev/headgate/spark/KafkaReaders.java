@@ -47,7 +47,7 @@ final class KafkaReaders implements PartitionReaderFactory {
     }
     String said = said();
     return switch (said) {
-      case "" -> executorsHaveOurs() && !EmptyState.isBesideOthers();
+      case "" -> executorsHaveOurs() && !StatePlans.isBesideOthers();
       case "true" -> executorsHaveOurs() || canBeGivenOurs();
       case "false" -> false;
       default -> throw new IllegalArgumentException(PROPERTY + " is " + said + "; it has to be true or false");
