@@ -155,11 +155,11 @@ early (`limit`) is reported to have read whole polls.
 
 ## State in the order of its keys
 
-In a batch of 100,000 records of Kafka or more, an aggregation or a deduplication whose state is in RocksDB looks its
-keys up in the order of the store ([why](why.md#why-a-large-batch-goes-through-its-state-in-order)). Rows, state and
-checkpoint are the same. `spark.headgate.sortedStateFromRecords`, a property of a session, is another number of
-records. With `0` every batch is sorted, also of sources that do not tell how many records a batch has. A very large
-number turns it off.
+In a batch of 100,000 records of Kafka or more, an aggregation whose state is in RocksDB sorts its groups before it
+looks them up and writes them ([why](why.md#why-a-large-batch-goes-through-its-state-in-order)). Groups, state and
+checkpoint are the same; rows come in another order. `spark.headgate.sortedStateFromRecords`, a property of a session,
+is another number of records. With `0` every batch is sorted, also of sources that do not tell how many records a
+batch has. A very large number turns it off.
 
 ## Who sees the options
 

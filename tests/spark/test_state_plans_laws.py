@@ -1,7 +1,6 @@
-"""Queries whose plans are changed where they come to their state, against plain Spark: one outcome, always.
+"""An aggregation whose plans are changed where it comes to its state, against plain Spark: one outcome, always.
 
-The first batch of an aggregation looks nothing up, and a large batch of it, or of a deduplication, goes through the
-state in the order of its keys.
+Its first batch looks nothing up, and a large batch goes through the state in the order of its keys.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
@@ -30,8 +29,10 @@ TOLD = "it was told to fail"
 LOOKUP, SORTED = "StateStoreRestore", re.compile(r"Sort \[[^\n]*\n[^\n]*StateStoreRestore")
 """In a plan: a lookup, and one whose groups are sorted before they are merged: it stays, and all others with it."""
 FROM_RECORDS = "spark.headgate.sortedStateFromRecords"
-BY_KEY = re.compile(r"(StateStoreRestore|StateStoreSave|StreamingDeduplicate\w*) [^\n]*\n[^\n]*\bSort \[")
+BY_KEY = re.compile(r"StateStore(Restore|Save) [^\n]*\n[^\n]*\bSort \[")
 """In a plan: what is sorted before it is looked up, or written."""
+SORTS_ITSELF = re.compile("SortAggregate|ObjectHashAggregate")
+"""In a plan: an aggregate whose groups have an order of their own."""
 STATE = "spark.sql.streaming.stateStore"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PROVIDERS: dict[str, dict[str, str]] = {"hdfs": {}, "rocksdb": {f"{STATE}.providerClass": ROCKSDB}}
@@ -60,6 +61,8 @@ AGGREGATES = (
 KEYS: dict[str, tuple[str, ...]] = {
     "nothing": (),
     "numbers": ("value % 7",),
+    "many numbers": ("value * 7919 % 1000",),
+    "dates, numbers and nulls": ("date(timestamp)", "nullif(int(value % 5), 3)", "cast(timestamp AS TIMESTAMP_NTZ)"),
     "words, of which some are null": ("nullif(string(value % 5), '3')",),
     "windows": ("window(timestamp, '10 seconds')", "value % 3"),
     "sliding windows": ("window(timestamp, '20 seconds', '10 seconds')",),
@@ -84,8 +87,7 @@ class Case:
     from_records: str | None = None
     """What is set; no source here tells how many records a batch has, so without it none is large."""
 
-    in_order: ClassVar[bool] = False
-    """Whether rows have to come in the same order."""
+    rows: int = ROWS
 
     @property
     def conf(self) -> dict[str, str]:
@@ -99,7 +101,9 @@ class Case:
         return self.from_records == "0" and self.provider != "hdfs" and has_order
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        rows = self._rows(spark)
+        source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", self.rows)
+        source = source.option("startTimestamp", 1_700_000_000_000).option("advanceMillisPerBatch", 25_000)
+        rows = source.load().withWatermark("timestamp", "1 second")
         if self.shape == "none":
             rows = rows.where("value < 0")
         grouped = self._aggregated(rows)
@@ -113,12 +117,6 @@ class Case:
         if self.shape == "joined":
             return grouped.join(spark.range(3).withColumnRenamed("id", "other"))
         return grouped
-
-    @staticmethod
-    def _rows(spark: SparkSession) -> DataFrame:
-        source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS)
-        source = source.option("startTimestamp", 1_700_000_000_000).option("advanceMillisPerBatch", 25_000)
-        return source.load().withWatermark("timestamp", "1 second")
 
     def _aggregated(self, rows: DataFrame) -> DataFrame:
         keys = [sf.expr(key).alias(f"k{place}") for place, key in enumerate(KEYS[self.keys])]
@@ -139,25 +137,10 @@ class Case:
         )
 
 
-class Deduplication(Case):
-    """One row of each key, of several, which differ in what else they have; by each mode alike."""
-
-    in_order = True
-
-    def frame(self, spark: SparkSession) -> DataFrame:
-        rows = self._rows(spark)
-        keys = [f"k{place}" for place in range(len(KEYS[self.keys]))]
-        rows = rows.select(
-            "*", *[sf.expr(key).alias(name) for key, name in zip(KEYS[self.keys], keys, strict=True)]
-        )
-        return rows.dropDuplicatesWithinWatermark(keys) if self.shape == "one" else rows.dropDuplicates(keys)
-
-
 @dataclass
 class Outcome:
     """What each batch has given out, has come to in its state, and was planned as."""
 
-    in_order: bool
     rows: dict[int, list[str]] = field(default_factory=dict)
     states: list[tuple[int, list[tuple[Any, ...]]]] = field(default_factory=list)
     plans: dict[int, str] = field(default_factory=dict)
@@ -166,8 +149,7 @@ class Outcome:
         def kept(batch: DataFrame, number: int) -> None:
             (query,) = spark.streams.active
             self.plans.setdefault(number, str(query._jsq.explainInternal(False)))
-            rows = list(map(repr, batch.collect()))
-            self.rows[number] = rows if self.in_order else sorted(rows)
+            self.rows[number] = sorted(map(repr, batch.collect()))
             if fails:
                 raise ValueError(TOLD)
 
@@ -179,7 +161,7 @@ COUNTS = ("operatorName", "numRowsTotal", "numRowsUpdated", "numRowsRemoved", "n
 
 def run(spark: SparkSession, case: Case, checkpoint: Path) -> Outcome:
     """Three runs on one checkpoint, each of one batch with records; a failing one besides."""
-    outcome = Outcome(case.in_order)
+    outcome = Outcome()
     for fails in (True,) * case.fails + (False,) * 3:
         writer = case.frame(spark).writeStream.outputMode(case.mode).foreachBatch(outcome.keep(spark, fails))
         with running(writer.trigger(availableNow=True), checkpoint) as query:
@@ -257,6 +239,20 @@ CASES = st.builds(
         from_records="0",
     )
 )
+@example(
+    Case(
+        "many numbers",
+        ("collect_list(value)", "first(value)"),
+        "update",
+        "rocksdb",
+        from_records="0",
+        rows=1000,
+    )
+)
+@example(
+    Case("dates, numbers and nulls", ("sum(value)",), "update", "rocksdb", "interpreted", from_records="0")
+)
+@example(Case("dates, numbers and nulls", ("sum(value)",), "complete", "rocksdb", from_records="0"))
 @example(Case("nothing", ("count(*)",), "complete", "rocksdb", shape="none", fails=True))
 def test_an_aggregation_has_the_rows_and_the_state_that_plain_spark_gives_it(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, case: Case
@@ -273,42 +269,5 @@ def test_an_aggregation_has_the_rows_and_the_state_that_plain_spark_gives_it(
     assert (LOOKUP in spared.plans[0]) == looks_up, spared.plans[0]
     assert all(LOOKUP in plan for number, plan in spared.plans.items() if number)
     assert all(LOOKUP in plan for plan in plain.plans.values())
-    if "SortAggregate" not in plain.plans[0]:
-        assert all(bool(BY_KEY.search(plan)) == case.goes_by_key for plan in spared.plans.values())
-
-
-@settings(
-    max_examples=examples(1),
-    phases=(Phase.explicit, Phase.generate),
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(
-    case=st.builds(
-        Deduplication,
-        st.sampled_from(("numbers", "words, of which some are null", "windows", "sliding windows")),
-        st.just(()),
-        st.sampled_from(("update", "append")),
-        st.sampled_from(sorted(PROVIDERS)),
-        st.sampled_from(("none", "interpreted")),
-        st.sampled_from(("one", "none")),
-        st.booleans(),
-        st.sampled_from((None, "0")),
-    )
-)
-@example(Deduplication("numbers", (), "append", "rocksdb", from_records="0"))
-@example(
-    Deduplication("words, of which some are null", (), "update", "changes", shape="none", from_records="0")
-)
-def test_a_deduplication_keeps_the_rows_that_plain_spark_keeps_in_their_order(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, case: Case
-) -> None:
-    place = tmp_path_factory.mktemp("case")
-    with said(spark, case.conf):
-        unregister(spark)
-        plain = run(spark, case, place / "plain")
-        with governed(spark, ScriptedPlanner("all")):
-            sorted_by_key = run(spark, case, place / "governed")
-    assert sorted_by_key.rows == plain.rows
-    assert any(plain.rows.values())
-    assert sorted_by_key.states == plain.states
-    assert all(bool(BY_KEY.search(plan)) == case.goes_by_key for plan in sorted_by_key.plans.values())
+    goes_by_key = case.goes_by_key and SORTS_ITSELF.search(plain.plans[0]) is None
+    assert all(bool(BY_KEY.search(plan)) == goes_by_key for plan in spared.plans.values())

@@ -4,20 +4,17 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
-import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Ascending$;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BitwiseXor;
+import org.apache.spark.sql.catalyst.expressions.Coalesce;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.MonotonicallyIncreasingID;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.ShiftRightUnsigned;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
-import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SortExec;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.aggregate.HashAggregateExec;
 import org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
@@ -28,14 +25,15 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Has a large batch of an aggregation or a deduplication go through its state in about the order in which RocksDB keeps it.
+ * Has a large batch of an aggregation go through its state in about the order in which RocksDB keeps it.
  *
- * <p>Keys come in no order, so each lookup and each write goes to another place of the store, which has to be found anew and read from its
- * file anew. Keys that are sorted first find nearly everything where the one before them was.
+ * <p>Groups come in the order of their hashes, so each lookup and each write goes to another place of the store, which has to be found anew
+ * and read from its file anew. Groups that are sorted first find nearly everything where the one before them was.
  *
- * <p>A hash aggregate gives out groups in about the order in which they come (read in the bytecode of {@code BytesToBytesMap.MapIterator}
- * and {@code ObjectAggregationMap}, 4.3.0), so one sort before the lookup serves the write as well. No group is there twice, and none comes
- * before another one by right.
+ * <p>A hash aggregate gives out groups in about the order in which they come (read in the bytecode of {@code BytesToBytesMap.MapIterator},
+ * 4.3.0), so one sort before the lookup serves the write as well. No group is there twice, and none comes before another one by right. One
+ * of objects ({@code collect_list}) is left alone: from its 128th group on it sorts by itself, and merges that one group the other way
+ * round ({@code ObjectAggregationIterator}), so a sort of ours would have it be another group.
  *
  * <p>RocksDB compares the bytes of a key, an {@code UnsafeRow}: its bits for null, then eight bytes of each field, the lowest of a number
  * first, and then what is longer.
@@ -65,16 +63,11 @@ final class KeyOrder {
       return plan;
     }
     String first = plan.exists(node -> isNamed(node, EmptyState.LOOKUP)) ? EmptyState.LOOKUP : SAVE;
-    SparkPlan sorted = Plans.with(plan, node -> isNamed(node, first), KeyOrder::byKey);
-    return Plans.with(sorted, KeyOrder::isDeduplication, KeyOrder::asTheyCame);
+    return Plans.with(plan, node -> isNamed(node, first) && node.children().head() instanceof HashAggregateExec, KeyOrder::byKey);
   }
 
   private static boolean isNamed(SparkPlan node, String name) {
     return node.getClass().getSimpleName().equals(name);
-  }
-
-  private static boolean isDeduplication(SparkPlan node) {
-    return node.getClass().getSimpleName().startsWith("StreamingDeduplicate");
   }
 
   /** Whether the store of this thread's session keeps its keys in order; Spark's other one has them in a hash table. */
@@ -96,42 +89,14 @@ final class KeyOrder {
     return CollectionConverters.asJava(plan.collectLeaves()).stream()
         .flatMap(leaf -> leaf instanceof MicroBatchScanExec scan ? CollectionConverters.asJava(scan.inputPartitions()).stream() : Stream.empty())
         .map(part -> part instanceof Product known ? Plans.element(known, "offsetRange") : null)
-        .mapToLong(range -> range instanceof Product known ? (long) Plans.element(known, "untilOffset") - (long) Plans.element(known, "fromOffset") : 0)
+        .mapToLong(range -> range instanceof Product known && Plans.element(known, "untilOffset") instanceof Long end && Plans.element(known, "fromOffset") instanceof Long start ? end - start : 0)
         .sum();
   }
 
-  /** The node, with the groups that it reads sorted. */
+  /** The node, with the groups that it reads sorted; as it is where no field of their key tells an order. */
   private static SparkPlan byKey(SparkPlan node) {
-    List<SortOrder> order = orderFor(node);
-    return order.isEmpty() ? node : node.withNewChildren(seq(List.of(sort(order, node.children().head()))));
-  }
-
-  /** A deduplication keeps the first row of a key, and hands rows on as they come. So they are numbered first, and sorted back after it. */
-  private static SparkPlan asTheyCame(SparkPlan node) {
-    List<SortOrder> order = orderFor(node);
-    if (order.isEmpty()) {
-      return node;
-    }
-    SparkPlan rows = node.children().head();
-    var number = new Alias(new MonotonicallyIncreasingID(), "number", NamedExpression.newExprId(), seq(List.of()), Option.empty(), seq(List.of()));
-    order.add(ascending(number.toAttribute()));
-    SparkPlan numbered = new ProjectExec(plus(rows.output(), number), rows);
-    SparkPlan kept = node.withNewChildren(seq(List.of(sort(order, numbered))));
-    return new ProjectExec(plus(node.output()), sort(List.of(ascending(number.toAttribute())), kept));
-  }
-
-  /** How what a node reads is to be sorted; empty where no field of its key tells an order, or where it is sorted already. */
-  private static List<SortOrder> orderFor(SparkPlan node) {
-    boolean isSorted = node.children().head().outputOrdering().nonEmpty();
-    return isSorted ? List.of() : order(CollectionConverters.asJava((Seq<?>) Plans.element(node, "keyExpressions")));
-  }
-
-  private static SparkPlan sort(List<SortOrder> order, SparkPlan child) {
-    return new SortExec(seq(order), false, child, 0);
-  }
-
-  private static Seq<NamedExpression> plus(Seq<Attribute> attributes, NamedExpression... more) {
-    return seq(Stream.concat(CollectionConverters.asJava(attributes).stream(), Stream.of(more)).map(NamedExpression.class::cast).toList());
+    List<SortOrder> order = order(CollectionConverters.asJava((Seq<?>) Plans.element(node, "keyExpressions")));
+    return order.isEmpty() ? node : node.withNewChildren(seq(List.of(new SortExec(seq(order), false, node.children().head(), 0))));
   }
 
   /**
@@ -148,8 +113,9 @@ final class KeyOrder {
       Expression field = (Expression) each;
       Class<?> number = WHOLE_NUMBERS.get(field.dataType());
       if (number != null && bits < Long.SIZE) {
-        Expression bytes = invoke(Long.class, "reverseBytes", number == Long.class ? field : invoke(Integer.class, "toUnsignedLong", field));
-        numbers = numbers == null ? bytes : new BitwiseXor(numbers, new ShiftRightUnsigned(bytes, Literal.create(bits, DataTypes.IntegerType)));
+        Expression given = new Coalesce(seq(List.of(field, new Literal(number == Long.class ? (Object) 0L : (Object) 0, field.dataType()))));
+        Expression bytes = invoke(Long.class, "reverseBytes", number == Long.class ? given : invoke(Integer.class, "toUnsignedLong", given));
+        numbers = numbers == null ? bytes : new BitwiseXor(numbers, new ShiftRightUnsigned(bytes, new Literal(bits, DataTypes.IntegerType)));
         bits += BITS;
       } else if (field.dataType().equals(DataTypes.StringType) || field.dataType().equals(DataTypes.BinaryType)) {
         order.add(ascending(field));
