@@ -62,7 +62,11 @@ KEYS: dict[str, tuple[str, ...]] = {
     "nothing": (),
     "numbers": ("value % 7",),
     "many numbers": ("value * 7919 % 1000",),
-    "dates, numbers and nulls": ("date(timestamp)", "nullif(int(value % 5), 3)", "cast(timestamp AS TIMESTAMP_NTZ)"),
+    "dates, numbers and nulls": (
+        "date(timestamp)",
+        "nullif(int(value % 5), 3)",
+        "cast(timestamp AS TIMESTAMP_NTZ)",
+    ),
     "words, of which some are null": ("nullif(string(value % 5), '3')",),
     "windows": ("window(timestamp, '10 seconds')", "value % 3"),
     "sliding windows": ("window(timestamp, '20 seconds', '10 seconds')",),
