@@ -22,19 +22,16 @@ KEYS = 7_001
 PROPERTY = "spark.headgate.sortedStateFromRecords"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 BY_KEY = re.compile(r"StateStore(Restore|Save) [^\n]*\n[^\n]*\bSort \[")
-
-
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 
 @pytest.fixture
 def rocksdb(driver: Driver) -> Iterator[None]:
     """Have the state of the next queries in RocksDB, and leave no property behind."""
-    before = driver.spark.conf.get(PROVIDER)
     driver.spark.conf.set(PROVIDER, ROCKSDB)
     yield
-    driver.spark.conf.set(PROVIDER, before)
-    driver.spark.conf.unset(PROPERTY)
+    for name in (PROVIDER, PROPERTY):
+        driver.spark.conf.unset(name)
 
 
 @pytest.mark.usefixtures("rocksdb")
