@@ -34,7 +34,7 @@ final class EmptyState {
 
   private static boolean mergesWithNothing(SparkPlan node) {
     return node instanceof BaseAggregateExec merge
-        && merge.child().getClass().getSimpleName().equals(LOOKUP)
+        && Plans.isNamed(merge.child(), LOOKUP)
         && isFirst(StatePlans.stateOf(merge.child()))
         && merge.output().equals(merged(node).output());
   }

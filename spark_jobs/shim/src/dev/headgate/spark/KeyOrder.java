@@ -3,6 +3,7 @@ package dev.headgate.spark;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Predicate;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.BitwiseXor;
@@ -59,15 +60,9 @@ final class KeyOrder {
   private KeyOrder() {}
 
   static SparkPlan sorted(SparkPlan plan) {
-    if (!keysAreInOrder() || recordsOf(plan) < fromRecords()) {
-      return plan;
-    }
-    String first = plan.exists(node -> isNamed(node, EmptyState.LOOKUP)) ? EmptyState.LOOKUP : SAVE;
-    return Plans.with(plan, node -> isNamed(node, first) && node.children().head() instanceof HashAggregateExec, KeyOrder::byKey);
-  }
-
-  private static boolean isNamed(SparkPlan node, String name) {
-    return node.getClass().getSimpleName().equals(name);
+    String first = plan.exists(node -> Plans.isNamed(node, EmptyState.LOOKUP)) ? EmptyState.LOOKUP : SAVE;
+    Predicate<SparkPlan> isMeant = node -> Plans.isNamed(node, first) && node.children().head() instanceof HashAggregateExec;
+    return keysAreInOrder() && plan.exists(isMeant::test) && recordsOf(plan) >= fromRecords() ? Plans.with(plan, isMeant, KeyOrder::byKey) : plan;
   }
 
   /** Whether the store of this thread's session keeps its keys in order; Spark's other one has them in a hash table. */

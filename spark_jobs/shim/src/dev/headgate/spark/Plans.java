@@ -34,6 +34,11 @@ final class Plans {
         });
   }
 
+  /** Whether a node is of the class with this name, whose package has moved between versions. */
+  static boolean isNamed(TreeNode<?> node, String name) {
+    return node.getClass().getSimpleName().equals(name);
+  }
+
   /** The elements of a node, each as {@code other} has it, which is given its name. */
   static Object[] elements(Product node, BiFunction<String, Object, Object> other) {
     Object[] elements = new Object[node.productArity()];

@@ -23,7 +23,7 @@ final class StatePlans extends ColumnarRule {
   private static final class Change extends Rule<SparkPlan> {
     @Override
     public SparkPlan apply(SparkPlan plan) {
-      return plan.exists(StatePlans::isOfPlannedQuery) && !isBesideOthers() && !plan.exists(StatePlans::isRealTime)
+      return plan.exists(StatePlans::isOfPlannedQuery) && !isBesideOthers() && !plan.exists(node -> Plans.isNamed(node, "RealTimeStreamScanExec"))
           ? KeyOrder.sorted(EmptyState.spared(plan))
           : plan;
     }
@@ -39,10 +39,6 @@ final class StatePlans extends ColumnarRule {
     Product state = stateOf(node);
     RunningQuery query = state == null ? null : RunningQuery.run(String.valueOf(Plans.element(state, "queryRunId")));
     return query != null && !query.isLeftAlone() && Shim.planner() != null;
-  }
-
-  private static boolean isRealTime(SparkPlan node) {
-    return node.getClass().getSimpleName().equals("RealTimeStreamScanExec");
   }
 
   /** What a node says of its state; null where it has none. */
