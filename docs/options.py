@@ -131,6 +131,8 @@ client (`kafka.fetch.max.wait.ms`). Sources that are read in columns have 20 ms 
 `kafka.fetch.min.bytes` or `kafka.group.id`. In real-time mode, whose tasks ask all the time, a quiet partition then
 asks its broker fifty times a second and not twice.
 
+A [backfill](backfill.md) reads the history of a topic so, too. Other batch jobs are left alone.
+
 Rows, offsets, checkpoints and metrics are the same, and you can go back at any time:
 `spark.headgate.columnarKafka=false`, a property of a session, leaves the reading to Spark. The gain is in
 [figures.md](figures.md).

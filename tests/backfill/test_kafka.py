@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate_spark import backfill
 from support.backfills import finish, rows
+from support.columnar import COLUMNAR, PROPERTY, by_spark, in_order
 from support.kafka import Broker
 from support.kafka_connector import connector_jars
-from support.kafka_records import Record, send
+from support.kafka_records import Record, send, transaction
 
 pytestmark = pytest.mark.spark
 
@@ -86,6 +87,28 @@ def test_records_of_the_history_that_have_gone_since_the_cut_are_missed(
     assert offsets(passed_over.history(spark, cut)) == [4, 5]
     of_an_earlier_version = {topic: {"0": 6, "1": 0}}
     assert offsets(backfill.Kafka(topic, servers).history(spark, of_an_earlier_version)) == [4, 5]
+
+
+@pytest.mark.parametrize("wanted", ["", "false"])
+def test_a_history_is_read_in_columns_as_streams_are_and_has_the_same_records(
+    spark: SparkSession, kafka: Broker, wanted: str
+) -> None:
+    connector_jars()
+    topic = kafka.topic(partitions=2)
+    produce(kafka, topic, 0, range(40))
+    for number in range(3):
+        with transaction(kafka.bootstrap, topic, commit=number != 1) as write:
+            write([Record(1, START_MS + n, b"%d" % n, b"1") for n in range(10)])
+    produce(kafka, topic, 1, [7])
+    options = {"kafka.bootstrap.servers": kafka.bootstrap, "kafka.max.poll.records": "1"}
+    options |= {"kafka.isolation.level": "read_committed", "minPartitions": 3}  # type: ignore[dict-item]
+    there = spark.newSession()
+    there.conf.set(PROPERTY, wanted) if wanted else there.conf.unset(PROPERTY)
+    source = backfill.Kafka(topic, options)
+    history = source.history(there, source.cut(there))
+    assert in_order(history) == by_spark(spark, kafka, topic, **{"kafka.isolation.level": "read_committed"})
+    plan = history._jdf.queryExecution().executedPlan().toString()
+    assert (COLUMNAR in plan) == (wanted != "false")
 
 
 def offsets(history: DataFrame) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from support.examples import examples
@@ -104,10 +105,8 @@ class Reading(NamedTuple):
         """Read what there is; return all rows so far, where it ended after how many, and what a failure says."""
         spark, folder = self.driver.spark, self.place / str(columnar)
         spark.conf.set(COLUMNAR, str(columnar).lower())
-        frame = spark.readStream.format("kafka").options(**self.options).load()
-        asked = frame.where(sf.col("offset") % 2 == 0) if self.half else frame
-        kept = (*self.columns, "headers") if "includeHeaders" in self.options else self.columns
-        writer = self.driver.writer(asked.select(*kept), folder / "checkpoint", to=folder / "rows")
+        frame = self.asked(spark.readStream.format("kafka").options(**self.options).load())
+        writer = self.driver.writer(frame, folder / "checkpoint", to=folder / "rows")
         query, said = self.driver.start(writer, available_now=True), None
         try:
             query.awaitTermination()
@@ -120,6 +119,19 @@ class Reading(NamedTuple):
         )
         rows = spark.read.parquet(str(folder / "rows")).collect()
         return sorted(map(repr, rows)), end, read, said
+
+    def asked(self, frame: DataFrame) -> DataFrame:
+        kept = (*self.columns, "headers") if "includeHeaders" in self.options else self.columns
+        return (frame.where(sf.col("offset") % 2 == 0) if self.half else frame).select(*kept)
+
+    def assert_one_history(self, begins: str) -> None:
+        """Check what a backfill reads as a batch, which has each partition begin where it is told, or by itself."""
+        spark, options = self.driver.spark, self.options | {"startingOffsets": begins}
+        spark.conf.set(COLUMNAR, "true")
+        history = spark._jvm.dev.headgate.spark.KafkaHistory.read(spark._jsparkSession, options)
+        batches = DataFrame(history, spark), spark.read.format("kafka").options(**options).load()
+        found, by_spark = (sorted(map(repr, self.asked(batch).collect())) for batch in batches)
+        assert found == by_spark
 
     def assert_one_outcome(self) -> None:
         by_spark, in_columns = self.outcome(columnar=False), self.outcome(columnar=True)
@@ -166,6 +178,8 @@ def test_both_readers_have_the_same_rows_the_same_end_and_the_same_failure(
     driver.spark.conf.set(CODEGEN, str(codegen).lower())
     reading = Reading(driver, tmp_path / topic, kafka.options(topic, **options), columns, half)
     reading.assert_one_outcome()
+    for begins in ("earliest", json.dumps({topic: {"0": -2, "1": kafka.earliest(topic)[1], "2": -2}})):
+        reading.assert_one_history(begins)
     if loss is not None:
         lose(kafka, topic, loss)
         # Two tasks of one partition would meet: where offsets are lost, Spark uses a client that is back in the pool.

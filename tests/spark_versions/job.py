@@ -1,4 +1,4 @@
-"""An ordinary job: what topics have, once each, as Parquet.
+"""An ordinary job: what topics have, once each, as Parquet; then it counts a topic's history, as a backfill reads it.
 
 `job.py SERVERS FOLDER TOPIC…`; a topic given as `NAME=TOPIC` is a source of that name.
 """
@@ -7,6 +7,8 @@ import sys
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
+
+from headgate_spark import backfill
 
 servers, folder, *topics = sys.argv[1:]
 spark = SparkSession.builder.appName("versions").getOrCreate()
@@ -27,4 +29,6 @@ writer = writer.option("path", f"{folder}/out").option("checkpointLocation", f"{
 query = writer.trigger(availableNow=True).start()
 query.awaitTermination()
 print(query._jsq.explainInternal(False))
+kafka = backfill.Kafka(topics[0].rpartition("=")[2], {"kafka.bootstrap.servers": servers})
+print("the history has", kafka.history(spark, kafka.cut(spark)).count(), "records")
 print("the job's own end")

@@ -59,7 +59,7 @@ class Contest:
     def governed(self) -> tuple[Variant, ...]:
         """The governed variants: as it is, and what is set otherwise beside it.
 
-        A backfill reads its history as a batch job does, never in columns, and keeps no state.
+        A backfill keeps no state.
         """
         plainly = next(one for one in self.of.variants if one.name == GOVERNED)
         return (plainly,) if plainly.mode == "backfill" else (plainly, BY_ROWS, UNCOUNTED)

@@ -18,10 +18,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
+from pyspark.sql.utils import to_str
 
 from headgate_spark.backfill import kafka_history
 from headgate_spark.backfill.kafka_history import EARLIEST
 from headgate_spark.backfill.refusals import BackfillError, refuse
+from headgate_spark.engine.shim import DriverJvm, ShimMissingError
 from headgate_spark.kafka.lookups import settings_of
 
 Cut = Any
@@ -73,10 +75,10 @@ class Kafka:
             refuse(kafka_history.lost(cut, self._kept(spark)))
         begins, ends = kafka_history.begins_of(cut), kafka_history.ends_of(cut)
         partitions = {topic: sorted(map(int, offsets)) for topic, offsets in ends.items()}
-        reader = spark.read.format("kafka").options(**self.options).option("assign", json.dumps(partitions))
+        options = {**self.options, "assign": json.dumps(partitions), "endingOffsets": json.dumps(ends)}
         if begins:
-            reader = reader.option("startingOffsets", json.dumps(begins))
-        return reader.option("endingOffsets", json.dumps(ends)).load()
+            options["startingOffsets"] = json.dumps(begins)
+        return _batch(spark, options)
 
     def live(self, spark: SparkSession, cut: Cut) -> DataFrame:
         """Return the records from the cut on, as a stream; partitions that have come since from their beginning."""
@@ -109,6 +111,17 @@ def kafka_keeps(
         raise BackfillError(
             f"topics {', '.join(topics)}: Kafka does not tell their offsets ({cause}); check the `kafka.` options"
         ) from None
+
+
+def _batch(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    """Return what Kafka has, in columns where the shim is there and reads so (`KafkaHistory.java`)."""
+    try:
+        history = DriverJvm.of(spark.sparkContext).shim("KafkaHistory")
+    except ShimMissingError:
+        return spark.read.format("kafka").options(**options).load()
+    return DataFrame(
+        history.read(spark._jsparkSession, {name: to_str(value) for name, value in options.items()}), spark
+    )
 
 
 @contextmanager

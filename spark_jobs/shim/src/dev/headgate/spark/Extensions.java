@@ -29,7 +29,7 @@ import scala.runtime.BoxedUnit;
  *
  * <p>The job's script stays as it is, so the sources are swapped in the plan, and only there where a plan is about to be written
  * by a stream: earlier, {@code df.select("_metadata.file_path")} and the rules of other extensions must find the relations they
- * know; batch reads are never touched.
+ * know. Batch reads are never touched, but for those of a backfill ({@link KafkaHistory}).
  */
 public final class Extensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit>
     implements SparkSessionExtensionsProvider {
@@ -130,7 +130,7 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
   }
 
   /** A stand-in that puts something else in the place of what one of its methods makes. */
-  private static Object making(Object delegate, String maker, UnaryOperator<Object> instead) {
+  static Object making(Object delegate, String maker, UnaryOperator<Object> instead) {
     return StandIn.of(
         delegate,
         (method, arguments) -> {

@@ -58,6 +58,9 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
     this.columns = new RecordColumns(partition.offsetRange().topic());
     this.next = partition.offsetRange().fromOffset();
     this.until = partition.offsetRange().untilOffset();
+    if (next < 0 || until < 0) { // of a batch, which leaves it to each task where the log begins or ends
+      rest = spark.createReader(partition);
+    }
   }
 
   /** Whether a range can be read so: a real-time batch has no end. */
