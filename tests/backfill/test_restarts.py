@@ -15,18 +15,23 @@ from support.spark import failure
 
 pytestmark = pytest.mark.spark
 
-STEPS = ("cut", "horizon", "history", "replayed")
+STEPS = {
+    "left_outer": ("cut", "horizon", "history", "replayed"),
+    "inner": ("cut", "history", "horizon", "replayed"),
+}
+"""Without a horizon it is not known which rows of an outer join are unmatched for good."""
 HISTORY = ([Event(0, 0), Event(1, 4), Event(0, 9)], [Event(0, 1), Event(1, 8), Event(0, 8)])
 LIVE = [([Event(0, time)], [Event(0, time + 1), Event(1, time)]) for time in (10, 13, 16, 19)]
 
 
+@pytest.mark.parametrize("how", STEPS)
 def test_a_backfill_that_is_killed_at_every_step_writes_each_row_once(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    joining = Joining(tmp_path, "left_outer", -2, 4, 1, 1)
+    joining = Joining(tmp_path, how, -2, 4, 1, 1)
     joining.arrive([HISTORY])
     killing = Killing(monkeypatch)
-    for step, batch in zip(STEPS, LIVE, strict=True):
+    for step, batch in zip(STEPS[how], LIVE, strict=True):
         for moment in ("before", "after"):
             killing.at = (moment, step)
             with pytest.raises(KilledError):

@@ -6,9 +6,13 @@ gives the same rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 
-from pyspark.sql import Column, DataFrame
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
 from headgate_spark.backfill.horizon import Horizon, Micros, micros
@@ -18,6 +22,13 @@ ANSWERED = "_headgate_answered"
 """Of a left row that is replayed: the batch has joined it, so it is neither unmatched nor matched for the first
 time."""
 _MATCHED = "_headgate_matched"
+_NEWEST = "_headgate_newest"
+_TOLD_SECONDS = 1
+"""How long Spark may take to tell what it has observed in a job that is over. It tells nothing of a side that it did
+not read, since the other one had no rows."""
+
+Newest = tuple[Micros | None, Micros | None]
+"""The newest event time of each side; `None` for one without rows that could have a partner."""
 
 
 @dataclass(frozen=True)
@@ -28,19 +39,46 @@ class HistoryJoin:
     left: DataFrame
     right: DataFrame
 
-    def newest(self) -> tuple[Micros | None, Micros | None]:
-        """Return the newest event time of each side; `None` for one without rows that could have a partner."""
-        on = self.matching.on
-        return _newest(self.left, self.matching.left, on), _newest(self.right, self.matching.right, on)
+    @property
+    def needs_horizon(self) -> bool:
+        """Whether what it comes to hangs on where the history ends, and not on the rows alone."""
+        return self.matching.how == "left_outer"
 
-    def output(self, horizon: Horizon) -> DataFrame:
+    def newest(self) -> Newest:
+        """Look up the newest event times, in all there is."""
+        left, right = (
+            _value_of(rows, _newest(side, self.matching.on))
+            for rows, side in ((self.left, self.matching.left), (self.right, self.matching.right))
+        )
+        return left, right
+
+    def watched(self) -> tuple[HistoryJoin, Callable[[], Newest]]:
+        """Return the same join, and what tells the newest event times when it has been computed and written.
+
+        The rows are read once less so. A side of which nothing was seen is looked up: it may have rows all the same.
+        """
+        seen = Observation(f"{_NEWEST}_{LEFT}"), Observation(f"{_NEWEST}_{RIGHT}")
+        left, right = (
+            rows.observe(observation, _newest(side, self.matching.on).alias(_NEWEST))
+            for rows, side, observation in zip(
+                (self.left, self.right), self.matching.sides, seen, strict=True
+            )
+        )
+
+        def newest() -> Newest:
+            of_left, of_right = (_observed(observation) for observation in seen)
+            return self.newest() if of_left is None or of_right is None else (of_left, of_right)
+
+        return replace(self, left=left, right=right), newest
+
+    def output(self, horizon: Horizon | None = None) -> DataFrame:
         """Return what the streaming join would have emitted by the end of the history.
 
         Of the left rows without a partner these are the ones before the horizon: the others may still find one.
         """
         right = self.right.withColumn(_MATCHED, F.lit(True))
         joined = self.matching.joined_at_once(self.left, right, self.matching.how)
-        if self.matching.how == "left_outer":
+        if self.needs_horizon and horizon is not None:
             is_over = ~_from(horizon.left, self.matching.left_time)
             joined = joined.filter(column(_MATCHED, RIGHT).isNotNull() | is_over)
         return self.matching.result(joined, self.left, self.right)
@@ -77,15 +115,26 @@ def with_event_time(rows: DataFrame, side: Side) -> DataFrame:
     return rows.filter(column(side.event_time).isNotNull())
 
 
-def _newest(rows: DataFrame, side: Side, on: tuple[str, ...]) -> Micros | None:
+def _newest(side: Side, on: tuple[str, ...]) -> Column:
     """Rows with a null key have no partner: Spark may drop them below the watermark, so they do not count."""
-    joinable = F.lit(True)
-    for name in on:
-        joinable &= column(name).isNotNull()
-    newest: Micros | None = rows.select(
-        F.max(F.when(joinable, F.unix_micros(column(side.event_time))))
-    ).collect()[0][0]
-    return newest
+    joinable = reduce(and_, (column(name).isNotNull() for name in on))
+    return F.max(F.when(joinable, F.unix_micros(column(side.event_time))))
+
+
+def _value_of(rows: DataFrame, aggregate: Column) -> Micros | None:
+    value: Micros | None = rows.select(aggregate).collect()[0][0]
+    return value
+
+
+def _observed(observation: Observation) -> Micros | None:
+    """Return what was observed in a job that is over; `None`: nothing, or nobody tells."""
+    scala = observation._jvm.scala.concurrent
+    try:
+        scala.Await.ready(observation._jo.future(), scala.duration.Duration.create(_TOLD_SECONDS, "s"))
+        value: Micros | None = observation._jo.getAsJava().get(_NEWEST)
+    except Py4JJavaError:  # of the time that is over, or of a row without columns
+        return None
+    return value
 
 
 def _from(horizon: Micros | None, time: Column) -> Column:

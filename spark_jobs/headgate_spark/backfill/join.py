@@ -6,7 +6,7 @@ the next step, and the stream is there only when all of them are. From then on S
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
 from headgate_spark.backfill import refusals
-from headgate_spark.backfill.batch import HistoryJoin, with_event_time
+from headgate_spark.backfill.batch import HistoryJoin, Newest, with_event_time
 from headgate_spark.backfill.horizon import Horizon, horizon
-from headgate_spark.backfill.journal import open_journal, staging
+from headgate_spark.backfill.journal import Journal, open_journal, staging
 from headgate_spark.backfill.matching import Matching, Side
 from headgate_spark.backfill.parquet import unwritable
 from headgate_spark.backfill.refusals import refuse
@@ -61,13 +61,27 @@ def join(  # noqa: PLR0913 (what a join is made of, each by its name)
         cuts = journal.step("cut", lambda: _cuts(spark, matching))
         live = _live(spark, matching, cuts)
         if not journal.has("replayed"):
-            batch, bounds = HistoryJoin(matching, *_histories(spark, matching, cuts, live)), matching.bounds
-            since = Horizon(**journal.step("horizon", lambda: asdict(horizon(*batch.newest(), bounds))))
-            journal.step("history", lambda: staged.write_output(batch, since))
+            batch = HistoryJoin(matching, *_histories(spark, matching, cuts, live))
+            since = _joined(journal, batch, staged)
             journal.step("replayed", lambda: staged.write_replayed(batch, since))
         if not journal.has_batches:  # later some may be deleted: what the query has read
             journal.see_results(spark, "history", "replayed")
     return continued(spark, matching, live, staged)
+
+
+def _joined(journal: Journal, batch: HistoryJoin, staged: Staged) -> Horizon:
+    """Write the result of the history; returns where it ends."""
+
+    def since(newest: Callable[[], Newest]) -> Horizon:
+        return Horizon(**journal.step("horizon", lambda: asdict(horizon(*newest(), batch.matching.bounds))))
+
+    if batch.needs_horizon:
+        end = since(batch.newest)
+        journal.step("history", lambda: staged.write_output(batch.output(end)))
+        return end
+    watched, newest = batch.watched()
+    journal.step("history", lambda: staged.write_output(watched.output()))
+    return since(newest)
 
 
 def _cuts(spark: SparkSession, matching: Matching) -> list[Cut]:

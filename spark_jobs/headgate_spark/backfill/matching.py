@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -20,6 +22,9 @@ from headgate_spark.backfill.sources import Cut, Source
 LEFT, RIGHT = "l", "r"
 """Aliases of the sides inside a join: both may have columns of the same name."""
 _BUCKET = "_headgate_bucket"
+_SPANS = 4
+"""How often the span in which a row's partners are fits into a bucket. One of so many right rows is in two buckets;
+where a key has very many rows, a row is compared with so many times its partners, and once more."""
 _WIDEST: Micros = 2**62
 """So wide that the begin of a bucket is still a `bigint`."""
 _FIXED_ZONES = ("UTC", "Etc/UTC", "GMT", "Z")
@@ -100,24 +105,25 @@ class Matching:
 
     def joined(self, left: DataFrame, right: DataFrame, how: str) -> DataFrame:
         """Join rows of the two sides; the columns are still those of the aliased sides."""
-        return left.alias(LEFT).join(right.alias(RIGHT), self._are_partners(), how)
+        return left.alias(LEFT).join(right.alias(RIGHT), self._have_the_key() & self._are_near(), how)
 
     def joined_at_once(self, left: DataFrame, right: DataFrame, how: str) -> DataFrame:
         """Join two batches of rows with event times; gives what `joined` gives. Not for right or full joins.
 
         Spark compares a row with each other one of its key, however far apart, so the time is quadratic in the rows
-        of a key. Here buckets of time are keys, too, each as wide as the span in which the partners of a row are. A
-        left row is in one bucket; a right row is in each one that a partner of it can be in, which are two at most.
-        So partners meet once, and a left row is there once, whether it has any or not.
+        of a key. Here buckets of time are keys, too, each a few times as wide as the span in which the partners of a
+        row are. A left row is in one bucket; a right row is in each one that a partner of it can be in, which are two
+        at most. So partners meet once, and a left row is there once, whether it has any or not.
         """
         off = self.days_off(left.sparkSession)
-        width = min(max(micros(self.latest - self.earliest + 2 * off), 1), _WIDEST)
+        width = min(max(_SPANS * micros(self.latest - self.earliest + 2 * off), 1), _WIDEST)
         time = F.unix_micros(column(self.right.event_time))
         spans = (self.latest + off, self.earliest - off)
         first, last = (_bucket(time - F.lit(micros(apart)), width) for apart in spans)
         left = left.withColumn(_BUCKET, _bucket(F.unix_micros(column(self.left.event_time)), width))
         right = right.withColumn(_BUCKET, F.explode(F.sequence(first, last, F.lit(width))))
-        meet = self._are_partners() & (column(_BUCKET, LEFT) == column(_BUCKET, RIGHT))
+        near = self._are_near() if off else self._are_near_in_micros()
+        meet = self._have_the_key() & near & (column(_BUCKET, LEFT) == column(_BUCKET, RIGHT))
         return left.alias(LEFT).join(right.alias(RIGHT), meet, how)
 
     def days_off(self, spark: SparkSession) -> timedelta:
@@ -151,14 +157,19 @@ class Matching:
             "right": _described(self.right),
         }
 
-    def _are_partners(self) -> Column:
-        conditions = [column(name, LEFT) == column(name, RIGHT) for name in self.on]
-        conditions.append(self.right_time >= self.left_time + F.lit(self.earliest))
-        conditions.append(self.right_time <= self.left_time + F.lit(self.latest))
-        both = conditions[0]
-        for condition in conditions[1:]:
-            both &= condition
-        return both
+    def _have_the_key(self) -> Column:
+        return reduce(and_, (column(name, LEFT) == column(name, RIGHT) for name in self.on))
+
+    def _are_near(self) -> Column:
+        """As a streaming join has to be told, to know when a row has no partners any more."""
+        return (self.right_time >= self.left_time + F.lit(self.earliest)) & (
+            self.right_time <= self.left_time + F.lit(self.latest)
+        )
+
+    def _are_near_in_micros(self) -> Column:
+        """The same where each day has 24 hours; nothing is looked up in a calendar."""
+        apart = F.unix_micros(self.right_time) - F.unix_micros(self.left_time)
+        return apart.between(micros(self.earliest), micros(self.latest))
 
 
 def column(name: str, side: str = "") -> Column:

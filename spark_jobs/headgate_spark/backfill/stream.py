@@ -34,9 +34,9 @@ class Staged:
 
     root: str
 
-    def write_output(self, batch: HistoryJoin, horizon: Horizon) -> list[str]:
+    def write_output(self, rows: DataFrame) -> list[str]:
         """Write the result of the history, over what an interrupted run has left of it; return its files."""
-        return write(batch.output(horizon), self.root, OUTPUT)
+        return write(rows, self.root, OUTPUT)
 
     def write_replayed(self, batch: HistoryJoin, horizon: Horizon) -> list[str]:
         """Write the rows to be replayed, one file a side (a stream takes it whole or not at all); return both."""
