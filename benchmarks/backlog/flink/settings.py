@@ -143,6 +143,7 @@ def configuration(memory: TaskManagerMemory, ports: Ports, folder: Path) -> dict
         "rest.port": str(ports.rest),
         "sql-gateway.endpoint.rest.port": str(ports.gateway),
         "execution.target": "remote",
+        "restart-strategy.type": "none",  # a job that fails is to be seen, and not run until its time is over
         "execution.checkpointing.dir": (folder / "checkpoints").as_uri(),
         "io.tmp.dirs": str(folder / "tmp"),
         "parallelism.default": str(SLOTS),
