@@ -119,3 +119,29 @@ def test_a_day_of_the_calendar_may_have_another_length_than_24_hours(
         assert found(both.joined_at_once(left, right, "left_outer"), "left_outer") == expected
         by_the_clock = {(x, y) for x in numbers for y in numbers if within[0] <= HOUR * (y - x) <= within[1]}
         assert {pair for pair in expected if pair[1] is not None} != by_the_clock
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("explode(array(0d, double('NaN')))", "explode(array(-0d, double('NaN')))"),
+        ("'a' collate UTF8_LCASE", "'A' collate UTF8_LCASE"),
+        ("1", "1L"),
+        ("1.50bd", "1.5bd"),
+        ("named_struct('a', -0d)", "named_struct('a', 0d)"),
+        ("'a'", "explode(array('a', 'A', null))"),
+    ],
+)
+def test_keys_that_are_equal_meet_whatever_their_bytes_are(
+    spark: SparkSession, left: str, right: str
+) -> None:
+    moment = "timestamp_seconds(5)"
+    sides = (
+        spark.range(1).selectExpr(f"{key} as k", f"{moment} as {time}", f"id as {number}")
+        for key, time, number in ((left, "at", "x"), (right, "bt", "y"))
+    )
+    both, rows_of = matching(spark, AT_ONCE), tuple(sides)
+    for how in KINDS:
+        expected = found(both.joined(*rows_of, how), how)
+        assert found(both.joined_at_once(*rows_of, how), how) == expected
+    assert found(both.joined(*rows_of, "inner"), "inner")

@@ -119,3 +119,11 @@ def test_a_cut_says_where_each_partition_begins_and_ends() -> None:
     cut = json.loads(json.dumps(KEPT))
     assert kafka_history.begins_of(cut) == {"t": {"0": 10, "1": 0}}
     assert kafka_history.ends_of(cut) == {"t": {"0": 50, "1": 0}}
+
+
+def test_a_history_from_a_time_on_begins_at_the_first_such_record_and_never_outside_of_it() -> None:
+    begins = {"t": {"0": 10, "1": 0, "2": 5, "3": 5}, "u": {"0": 7}}
+    ends = {"t": {"0": 50, "1": 30, "2": 9, "3": 9}, "u": {"0": 7}}
+    first = {"t": {"0": 40, "2": 3, "3": 12}}
+    expected = {"t": {"0": 40, "1": 30, "2": 5, "3": 9}, "u": {"0": 7}}
+    assert kafka_history.later(begins, first, ends) == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,10 +11,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate_spark.backfill import Parts, Side
+from headgate_spark.backfill import Files, Kafka, Side
 from headgate_spark.backfill.batch import HistoryJoin, with_event_time
 from headgate_spark.backfill.matching import Matching
-from support.backfills import Event, Joining
 
 pytestmark = pytest.mark.spark
 
@@ -23,15 +23,22 @@ EVENTS = st.lists(
 )  # most joins here find something, some have a side without a row, or without one that could have a partner
 
 
+TOPIC = Kafka("read-whole", {"kafka.bootstrap.servers": "nobody:9092"})
+
+
 def history(spark: SparkSession, how: str, *sides: list[tuple[int | None, int | None]]) -> HistoryJoin:
-    nothing = Parts(spark.range(0), spark.range(0))
+    """Return the join of two histories, as of topics."""
     near = timedelta(seconds=1)
-    matching = Matching(Side("l", nothing, "at"), Side("r", nothing, "bt"), ("k",), -near, near, how)
+    matching = Matching(Side("l", TOPIC, "at"), Side("r", TOPIC, "bt"), ("k",), -near, near, how)
     left, right = (
         with_event_time(timed(spark, events, side.event_time), side)
         for events, side in zip(sides, matching.sides, strict=True)
     )
     return HistoryJoin(matching, left, right)
+
+
+def at(second: int) -> int:
+    return 1_000_000 * (int(BEGIN.timestamp()) + second)
 
 
 def timed(spark: SparkSession, events: list[tuple[int | None, int | None]], time: str) -> DataFrame:
@@ -63,20 +70,25 @@ def test_what_is_seen_is_what_there_is(
         spark.conf.unset("spark.sql.adaptive.enabled")
 
 
-def test_a_history_with_rows_on_both_sides_is_read_once_less(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def looked_up(_: HistoryJoin) -> None:
+def test_topics_with_rows_are_read_once_less(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    def looked_up(*_: object) -> None:
         raise AssertionError("the histories were read for their newest event times")
 
-    monkeypatch.setattr(HistoryJoin, "newest", looked_up)
-    joining = Joining(tmp_path, "inner", 0, 4, 1, 1)
-    joining.arrive([([Event(0, 0), Event(None, 99)], [Event(0, 3), Event(1, 8)])])
-    joined = joining.backfilled(spark)
-    joining.arrive([([Event(1, 7)], [])])
-    found, expected = joining.compared(spark, joined)
-    assert found == expected
-    assert found.total() == 2
+    monkeypatch.setattr(HistoryJoin, "_looked_up", looked_up)
+    watched, newest = history(spark, "inner", [(1, 3), (None, 5)], [(2, 4)]).watched()
+    watched.output().write.format("noop").mode("overwrite").save()
+    assert newest() == (at(3), at(4))
+
+
+def test_files_are_looked_up_of_one_column(spark: SparkSession, tmp_path: Path) -> None:
+    """What watches them would keep from them what the join asks of its sides."""
+    files = Side("l", Files(str(tmp_path), "parquet", "k long, at timestamp"), "at")
+    join = history(spark, "inner", [(1, 3)], [(2, 4)])
+    watched, newest = replace(join, matching=replace(join.matching, left=files)).watched()
+    plan = watched.output()._jdf.queryExecution().optimizedPlan().toString()
+    assert plan.count("CollectMetrics") == 1
+    watched.output().write.format("noop").mode("overwrite").save()
+    assert newest() == (at(3), at(4))
 
 
 def test_a_side_that_was_not_read_is_looked_at(spark: SparkSession) -> None:
@@ -84,4 +96,4 @@ def test_a_side_that_was_not_read_is_looked_at(spark: SparkSession) -> None:
     join = history(spark, "inner", [(1, 3)], [])
     watched, newest = join.watched()
     watched.output().write.format("noop").mode("overwrite").save()
-    assert newest() == (1_000_000 * (int(BEGIN.timestamp()) + 3), None)
+    assert newest() == (at(3), None)

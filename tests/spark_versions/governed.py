@@ -81,7 +81,8 @@ def check(
     log = run("second", given[::-1] if named else given, None, stop=False)
     assert ("ColumnarToRow" in log) == in_columns, f"how Kafka was read:\n{log[-4000:]}"
     read = sorted(ids_in(folder / "out"))
-    assert f"the history has {RECORDS} records" in log, log[-4000:]
+    assert f"history all {RECORDS} replayed from" in log, log[-4000:]
+    assert "history none 0 replayed from" in log, log[-4000:]
     assert read == list(range(2 * RECORDS)), f"{len(read)} records, {len(set(read))} different ones"
     offsets = next((folder / "checkpoint" / "offsets").glob("[0-9]*")).read_text()
     assert offsets.startswith("v2" if named else "v1"), "the form of the offset log that this is about"

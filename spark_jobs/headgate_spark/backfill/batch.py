@@ -23,9 +23,9 @@ ANSWERED = "_headgate_answered"
 time."""
 _MATCHED = "_headgate_matched"
 _NEWEST = "_headgate_newest"
-_TOLD_SECONDS = 1
-"""How long Spark may take to tell what it has observed in a job that is over. It tells nothing of a side that it did
-not read, since the other one had no rows."""
+_TOLD_SECONDS = 10
+"""How long Spark may take to tell what it has observed in a job that is over: listeners of the job come before. Older
+versions tell nothing of a side that they did not read, since the other one had no rows."""
 
 Newest = tuple[Micros | None, Micros | None]
 """The newest event time of each side; `None` for one without rows that could have a partner."""
@@ -45,31 +45,45 @@ class HistoryJoin:
         return self.matching.how == "left_outer"
 
     def newest(self) -> Newest:
-        """Look up the newest event times, in all there is."""
-        left, right = (
-            _value_of(rows, _newest(side, self.matching.on))
-            for rows, side in ((self.left, self.matching.left), (self.right, self.matching.right))
-        )
+        """Look the newest event times up."""
+        left, right = (self._looked_up(rows, side) for rows, side in self._sides)
         return left, right
 
     def watched(self) -> tuple[HistoryJoin, Callable[[], Newest]]:
         """Return the same join, and what tells the newest event times when it has been computed and written.
 
-        The rows are read once less so. A side of which nothing was seen is looked up: it may have rows all the same.
+        Topics are read once less so. Where nothing was seen of one it is looked up: it may have rows all the same. A
+        time that is too early would have more rows replayed than need be, and do nothing else (`horizon`).
+        Files are looked up, of few columns: nothing that a join asks of its sides goes down through what watches.
         """
-        seen = Observation(f"{_NEWEST}_{LEFT}"), Observation(f"{_NEWEST}_{RIGHT}")
+        seen = [
+            Observation(f"{_NEWEST}_{place}") if side.is_read_whole else None
+            for (_, side), place in zip(self._sides, (LEFT, RIGHT), strict=True)
+        ]
         left, right = (
-            rows.observe(observation, _newest(side, self.matching.on).alias(_NEWEST))
-            for rows, side, observation in zip(
-                (self.left, self.right), self.matching.sides, seen, strict=True
-            )
+            rows
+            if observation is None
+            else rows.observe(observation, _newest(side, self.matching.on).alias(_NEWEST))
+            for (rows, side), observation in zip(self._sides, seen, strict=True)
         )
 
         def newest() -> Newest:
-            of_left, of_right = (_observed(observation) for observation in seen)
-            return self.newest() if of_left is None or of_right is None else (of_left, of_right)
+            times = [None if observation is None else _observed(observation) for observation in seen]
+            of_left, of_right = (
+                self._looked_up(rows, side) if time is None else time
+                for (rows, side), time in zip(self._sides, times, strict=True)
+            )
+            return of_left, of_right
 
         return replace(self, left=left, right=right), newest
+
+    @property
+    def _sides(self) -> tuple[tuple[DataFrame, Side], tuple[DataFrame, Side]]:
+        return (self.left, self.matching.left), (self.right, self.matching.right)
+
+    def _looked_up(self, rows: DataFrame, side: Side) -> Micros | None:
+        value: Micros | None = rows.select(_newest(side, self.matching.on)).collect()[0][0]
+        return value
 
     def output(self, horizon: Horizon | None = None) -> DataFrame:
         """Return what the streaming join would have emitted by the end of the history.
@@ -82,6 +96,13 @@ class HistoryJoin:
             is_over = ~_from(horizon.left, self.matching.left_time)
             joined = joined.filter(column(_MATCHED, RIGHT).isNotNull() | is_over)
         return self.matching.result(joined, self.left, self.right)
+
+    def needed(self, horizon: Horizon) -> tuple[Micros | None, Micros | None]:
+        """Return from which event times on rows of each side are looked at to tell what is replayed; `None`: all."""
+        of_partners = None if self.matching.how == "inner" else self._earliest_partner(horizon)
+        return horizon.left, min(
+            (time for time in (horizon.right, of_partners) if time is not None), default=None
+        )
 
     def replayed_left(self, horizon: Horizon) -> DataFrame:
         """Return the left rows that a stream has to know, with `ANSWERED`."""
@@ -103,11 +124,13 @@ class HistoryJoin:
 
     def _may_be_partner(self, horizon: Horizon) -> Column:
         """Tell right rows that could be partners of replayed left rows: so that files without one are not read."""
-        time = column(self.matching.right.event_time)
+        return _from(self._earliest_partner(horizon), column(self.matching.right.event_time))
+
+    def _earliest_partner(self, horizon: Horizon) -> Micros | None:
+        """Return from when on a right row could be the partner of a replayed left row."""
         if horizon.left is None:
-            return F.lit(True)
-        earliest = self.matching.earliest - self.matching.days_off(self.right.sparkSession)
-        return time >= F.timestamp_micros(F.lit(horizon.left + micros(earliest)))
+            return None
+        return horizon.left + micros(self.matching.earliest - self.matching.days_off(self.right.sparkSession))
 
 
 def with_event_time(rows: DataFrame, side: Side) -> DataFrame:
@@ -119,11 +142,6 @@ def _newest(side: Side, on: tuple[str, ...]) -> Column:
     """Rows with a null key have no partner: Spark may drop them below the watermark, so they do not count."""
     joinable = reduce(and_, (column(name).isNotNull() for name in on))
     return F.max(F.when(joinable, F.unix_micros(column(side.event_time))))
-
-
-def _value_of(rows: DataFrame, aggregate: Column) -> Micros | None:
-    value: Micros | None = rows.select(aggregate).collect()[0][0]
-    return value
 
 
 def _observed(observation: Observation) -> Micros | None:

@@ -7,7 +7,7 @@ the next step, and the stream is there only when all of them are. From then on S
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
 
@@ -58,12 +58,17 @@ def join(  # noqa: PLR0913 (what a join is made of, each by its name)
     matching = _matching(left, right, on, within, how)
     staged = Staged(staging(checkpoint))
     with open_journal(spark, checkpoint, matching.described()) as journal:
-        cuts = journal.step("cut", lambda: _cuts(spark, matching))
-        live = _live(spark, matching, cuts)
+        if journal.has("cut"):
+            cuts = journal.step("cut", list)
+            live = _live(spark, matching, cuts)
+        else:
+            cuts = [side.source.cut(spark) for side in matching.sides]
+            live = _live(spark, matching, cuts)  # they can be joined, or no cut is kept
+            journal.step("cut", lambda: cuts)
         if not journal.has("replayed"):
             batch = HistoryJoin(matching, *_histories(spark, matching, cuts, live))
             since = _joined(journal, batch, staged)
-            journal.step("replayed", lambda: staged.write_replayed(batch, since))
+            journal.step("replayed", lambda: staged.write_replayed(_late(spark, batch, cuts, since), since))
         if not journal.has_batches:  # later some may be deleted: what the query has read
             journal.see_results(spark, "history", "replayed")
     return continued(spark, matching, live, staged)
@@ -79,16 +84,20 @@ def _joined(journal: Journal, batch: HistoryJoin, staged: Staged) -> Horizon:
         end = since(batch.newest)
         journal.step("history", lambda: staged.write_output(batch.output(end)))
         return end
+    if journal.has("history"):
+        return since(batch.newest)
     watched, newest = batch.watched()
     journal.step("history", lambda: staged.write_output(watched.output()))
     return since(newest)
 
 
-def _cuts(spark: SparkSession, matching: Matching) -> list[Cut]:
-    """Cut both sides, and see that they can be joined before a cut is kept."""
-    cuts = [side.source.cut(spark) for side in matching.sides]
-    _live(spark, matching, cuts)
-    return cuts
+def _late(spark: SparkSession, batch: HistoryJoin, cuts: Sequence[Cut], since: Horizon) -> HistoryJoin:
+    """Return the join of what is near the end of both histories, where a source can tell where that begins."""
+    sides = zip(batch.matching.sides, cuts, (batch.left, batch.right), batch.needed(since), strict=True)
+    left, right = (
+        with_event_time(side.history_since(spark, cut, rows, time), side) for side, cut, rows, time in sides
+    )
+    return replace(batch, left=left, right=right)
 
 
 def _live(spark: SparkSession, matching: Matching, cuts: Sequence[Cut]) -> Pair:

@@ -147,6 +147,17 @@ def begins_of(cut: Any) -> Offsets:
     return {topic: offsets for topic, offsets in begins.items() if offsets}
 
 
+def later(begins: Offsets, first: Offsets, ends: Offsets) -> Offsets:
+    """Return where a history begins that leaves out what is before the `first` records; at its end without one."""
+    return {
+        topic: {
+            p: min(max(begin, first.get(topic, {}).get(p, ends[topic][p])), ends[topic][p])
+            for p, begin in of_topic.items()
+        }
+        for topic, of_topic in begins.items()
+    }
+
+
 def ends_of(cut: Any) -> Offsets:
     return {
         topic: {p: span[1] if isinstance(span, list | tuple) else span for p, span in spans.items()}

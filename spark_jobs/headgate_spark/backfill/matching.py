@@ -17,11 +17,27 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 
 from headgate_spark.backfill.horizon import Bounds, Micros, micros
-from headgate_spark.backfill.sources import Cut, Source
+from headgate_spark.backfill.sources import Cut, Kafka, Source
 
 LEFT, RIGHT = "l", "r"
 """Aliases of the sides inside a join: both may have columns of the same name."""
 _BUCKET = "_headgate_bucket"
+_HASH = "_headgate_hash"
+_PLAIN = frozenset(
+    (
+        "tinyint",
+        "smallint",
+        "int",
+        "bigint",
+        "boolean",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "string",
+        "binary",
+    )
+)
+"""Types of which equal values have equal bytes: zeros of floating point have two forms, texts of a collation many."""
 _SPANS = 4
 """How often the span in which a row's partners are fits into a bucket. One of so many right rows is in two buckets;
 where a key has very many rows, a row is compared with so many times its partners, and once more."""
@@ -56,11 +72,30 @@ class Side:
     as a stream, so it must treat each row by itself: select, filter, parse, join with a table. No withWatermark."""
 
     @property
+    def is_read_whole(self) -> bool:
+        """Whether a look at one column takes about as long as one at all of them: a topic has no columns."""
+        return isinstance(self.source, Kafka)
+
+    @property
     def delay(self) -> timedelta:
         return self.watermark or timedelta(0)
 
     def history(self, spark: SparkSession, cut: Cut) -> DataFrame:
         return self.prepare(self.source.history(spark, cut))
+
+    def history_since(
+        self, spark: SparkSession, cut: Cut, history: DataFrame, since: Micros | None
+    ) -> DataFrame:
+        """Return rows of a history among which all from an event time on are; of a topic that goes by it, no others
+        but those that lie between them.
+
+        `history` is all of it, as `history` returns it. No time is early enough to be an `Integer` in Java: 24 days.
+        """
+        if not isinstance(self.source, Kafka) or since is None or since // 1000 < 2**31:
+            return history
+        if not self.source.goes_by_timestamp(history, column(self.event_time), since):
+            return history
+        return self.prepare(self.source.history(spark, cut, -(-since // 1000)))
 
     def live(self, spark: SparkSession, cut: Cut) -> DataFrame:
         return self.prepare(self.source.live(spark, cut))
@@ -124,7 +159,19 @@ class Matching:
         right = right.withColumn(_BUCKET, F.explode(F.sequence(first, last, F.lit(width))))
         near = self._are_near() if off else self._are_near_in_micros()
         meet = self._have_the_key() & near & (column(_BUCKET, LEFT) == column(_BUCKET, RIGHT))
+        if self._hash_alike(left, right):
+            of_all = F.xxhash64(*map(column, (*self.on, _BUCKET)))
+            left, right = left.withColumn(_HASH, of_all), right.withColumn(_HASH, of_all)
+            meet = (column(_HASH, LEFT) == column(_HASH, RIGHT)) & meet
         return left.alias(LEFT).join(right.alias(RIGHT), meet, how)
+
+    def _hash_alike(self, left: DataFrame, right: DataFrame) -> bool:
+        """Tell whether keys that are equal have one hash. By it rows are sorted first, which compares numbers.
+
+        By the keys alone, rows of one key would be fetched, for each comparison, to see their buckets.
+        """
+        of_left, of_right = dict(left.dtypes), dict(right.dtypes)
+        return all(of_left[name] == of_right[name] and of_left[name] in _PLAIN for name in self.on)
 
     def days_off(self, spark: SparkSession) -> timedelta:
         """Return how far partners may be outside the bounds by the time between them.

@@ -21,11 +21,14 @@ from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
 from pyspark.sql.utils import to_str
 
 from headgate_spark.backfill import kafka_history
+from headgate_spark.backfill.horizon import Micros
 from headgate_spark.backfill.kafka_history import EARLIEST
 from headgate_spark.backfill.refusals import BackfillError, refuse
 from headgate_spark.engine.shim import DriverJvm, ShimMissingError
 from headgate_spark.kafka.lookups import settings_of
 
+Millis = int
+"""Milliseconds since 1970, as records of Kafka have them."""
 Cut = Any
 """Where a history ends, as a JSON value; what it means is known to its source alone."""
 
@@ -65,9 +68,10 @@ class Kafka:
         """
         return kafka_history.history(self._kept(spark), kafka_history.starting_offsets(self.options))
 
-    def history(self, spark: SparkSession, cut: Cut) -> DataFrame:
+    def history(self, spark: SparkSession, cut: Cut, since: Millis | None = None) -> DataFrame:
         """Return the records before the cut, as a batch; of the partitions that there were then.
 
+        `since` leaves out, in each partition, what comes before the first record with that timestamp or a later one.
         Raises `BackfillError` where Kafka does not keep them any more. Where records go while they are read, Spark
         fails, since it is told where they begin.
         """
@@ -75,10 +79,13 @@ class Kafka:
             refuse(kafka_history.lost(cut, self._kept(spark)))
         begins, ends = kafka_history.begins_of(cut), kafka_history.ends_of(cut)
         partitions = {topic: sorted(map(int, offsets)) for topic, offsets in ends.items()}
-        options = {**self.options, "assign": json.dumps(partitions), "endingOffsets": json.dumps(ends)}
-        if begins:
-            options["startingOffsets"] = json.dumps(begins)
-        return _batch(spark, options)
+        of_cut = {"assign": json.dumps(partitions), "endingOffsets": json.dumps(ends)}
+        if not begins:  # of a version that did not keep them
+            return _by_spark(spark, {**self.options, **of_cut})
+        if since is not None:
+            begins = kafka_history.later(begins, self._first(spark, begins, since), ends)
+        given = {name: value for name, value in self.options.items() if name.lower() != "startingoffsets"}
+        return _in_columns(spark, {**given, **of_cut, "startingOffsets": json.dumps(begins)})
 
     def live(self, spark: SparkSession, cut: Cut) -> DataFrame:
         """Return the records from the cut on, as a stream; partitions that have come since from their beginning."""
@@ -87,11 +94,41 @@ class Kafka:
         reader = spark.readStream.format("kafka").options(**self.options).option("subscribe", self.subscribe)
         return reader.option("startingOffsets", json.dumps(begin)).load()
 
+    def goes_by_timestamp(self, history: DataFrame, event_time: Column, since: Micros) -> bool:
+        """Tell whether rows of the history at or after an event time are records with such a timestamp."""
+        try:
+            shim = DriverJvm.of(history.sparkSession.sparkContext).shim("KafkaHistory")
+        except ShimMissingError:
+            return False
+        wanted = history.filter(event_time >= F.timestamp_micros(F.lit(since)))
+        return bool(shim.goesByTimestamp(wanted._jdf, since))
+
+    def _first(
+        self, spark: SparkSession, begins: kafka_history.Offsets, since: Millis
+    ) -> kafka_history.Offsets:
+        """Return the first offset in each partition that has this timestamp or a later one; none where none has.
+
+        Raises `BackfillError` where Kafka does not tell.
+        """
+        topic_partition = spark._jvm.org.apache.kafka.common.TopicPartition
+        asked = spark._jvm.java.util.HashMap()
+        for topic, partitions in begins.items():
+            for partition in partitions:
+                asked[topic_partition(topic, int(partition))] = since
+        with _answers(", ".join(begins)), _consumer(spark, self.options) as consumer:
+            found = consumer.offsetsForTimes(asked)
+        offsets: dict[str, dict[str, int]] = {topic: {} for topic in begins}
+        for where in found:
+            if (first := found[where]) is not None:
+                offsets[where.topic()][str(where.partition())] = int(first.offset())
+        return offsets
+
     def _kept(self, spark: SparkSession) -> kafka_history.Spans:
         topics = [topic.strip() for topic in self.subscribe.split(",")]
         return kafka_keeps(spark, topics, self.options)
 
 
+_COLUMNAR = "spark.headgate.columnarKafka"
 _ALONE = {"enable.auto.commit": "false", "allow.auto.create.topics": "false"}
 
 
@@ -103,22 +140,33 @@ def kafka_keeps(
     It is asked by the client that Spark's connector has brought into the JVM; the shim need not be there. Raises
     `BackfillError` where there is no such topic, no broker that answers, or no connector.
     """
+    with _answers(", ".join(topics)), _consumer(spark, options) as consumer:
+        return {topic: _kept_of(spark, consumer, topic) for topic in topics}
+
+
+@contextmanager
+def _answers(topics: str) -> Iterator[None]:
     try:
-        with _consumer(spark, options) as consumer:
-            return {topic: _kept_of(spark, consumer, topic) for topic in topics}
+        yield
     except Py4JJavaError as error:
         cause = error.java_exception.getMessage()
         raise BackfillError(
-            f"topics {', '.join(topics)}: Kafka does not tell their offsets ({cause}); check the `kafka.` options"
+            f"topics {topics}: Kafka does not tell their offsets ({cause}); check the `kafka.` options"
         ) from None
 
 
-def _batch(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
-    """Return what Kafka has, in columns where the shim is there and reads so (`KafkaHistory.java`)."""
+def _by_spark(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    return spark.read.format("kafka").options(**options).load()
+
+
+def _in_columns(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    """Return what Kafka has between offsets; in columns where the shim is there and a stream would be read so."""
+    if str(spark.conf.get(_COLUMNAR, "")).lower() == "false":
+        return _by_spark(spark, options)
     try:
         history = DriverJvm.of(spark.sparkContext).shim("KafkaHistory")
     except ShimMissingError:
-        return spark.read.format("kafka").options(**options).load()
+        return _by_spark(spark, options)
     return DataFrame(
         history.read(spark._jsparkSession, {name: to_str(value) for name, value in options.items()}), spark
     )

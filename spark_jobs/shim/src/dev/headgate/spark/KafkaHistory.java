@@ -1,7 +1,15 @@
 package dev.headgate.spark;
 
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
@@ -12,8 +20,10 @@ import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.datasources.DataSource;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Reads what a backfill has of topics as a batch by Spark's own source of Kafka, in columns where a stream would be read so.
@@ -36,7 +46,34 @@ public final class KafkaHistory {
     return Dataset.ofRows(session, relation.makeCopy(elements));
   }
 
+  /**
+   * Whether what is at or after a time is, by the plan of rows that are so filtered, what has been in the topics with such a timestamp.
+   *
+   * <p>Spark moves a filter down as far as it means the same there. So where it has come to be one of timestamps, above the one relation
+   * of ours, earlier records make no difference.
+   */
+  public static boolean goesByTimestamp(Dataset<Row> filtered, long micros) {
+    LogicalPlan plan = filtered.queryExecution().optimizedPlan();
+    var topics = CollectionConverters.asJava(plan.collectLeaves()).stream().filter(KafkaHistory::isOurs).toList();
+    return topics.size() == 1 && plan.exists(node -> node instanceof Filter filter && filter.child() == topics.get(0) && isFrom(micros, filter.condition()));
+  }
+
+  private static boolean isOurs(LogicalPlan leaf) {
+    return leaf instanceof DataSourceV2ScanRelation read && read.relation().table() instanceof Governed;
+  }
+
+  private static boolean isFrom(long micros, Expression condition) {
+    return condition instanceof And both
+        ? isFrom(micros, both.left()) || isFrom(micros, both.right())
+        : condition instanceof GreaterThanOrEqual from
+            && from.left() instanceof AttributeReference column
+            && column.name().equals("timestamp")
+            && from.right() instanceof Literal time
+            && Long.valueOf(micros).equals(time.value());
+  }
+
   private static Table inColumns(SupportsRead topics) {
+    var first = new AtomicReference<Object>();
     return (Table)
         StandIn.of(
             topics,
@@ -45,17 +82,18 @@ public final class KafkaHistory {
                 return Governed.forward(topics, method, arguments);
               }
               var builder = topics.newScanBuilder(KafkaReaders.waitingLess(topics, (CaseInsensitiveStringMap) arguments[0]));
-              return Extensions.making(builder, "build", scan -> scanInColumns((Scan) scan));
+              return Extensions.making(builder, "build", scan -> scanInColumns((Scan) scan, first));
             });
   }
 
-  private static Object scanInColumns(Scan scan) {
+  /** A scan whose batch is that of the first scan of its table, so that a plan that reads the same topics twice can see that it does. */
+  private static Object scanInColumns(Scan scan, AtomicReference<Object> first) {
     return StandIn.of(
         scan,
         (method, arguments) ->
             switch (method.getName()) {
               case "columnarSupportMode" -> Scan.ColumnarSupportMode.PARTITION_DEFINED;
-              case "toBatch" -> batchInColumns(scan.toBatch());
+              case "toBatch" -> first.updateAndGet(known -> known == null ? batchInColumns(scan.toBatch()) : known);
               default -> Governed.forward(scan, method, arguments);
             });
   }
