@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -27,6 +28,8 @@ DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
         ((None, DAY), "the join has no lower time bound, so no row of shipments would ever leave"),
         ((DAY, SECOND), "holds no time at all: write the smaller bound first"),
         ((timedelta(microseconds=5), DAY), "no whole number of milliseconds"),
+        ((SECOND, 200_000_000 * DAY), "longer than Spark knows: give 100,000,000 days at most"),
+        ((-100_000_000 * DAY, DAY), None),
         ((SECOND, DAY), None),
         ((-DAY, -SECOND), None),
     ],
@@ -71,6 +74,34 @@ def test_a_join_of_another_kind_is_refused(how: str, expected: str | None) -> No
 )
 def test_a_side_without_a_column_is_refused(types: dict[str, str], expected: str | None) -> None:
     refused(refusals.columns(types, ["k"], "at"), expected)
+
+
+@pytest.mark.parametrize(
+    ("names", "spelled", "expected"),
+    [
+        (["k", "at", "K"], str.lower, "there are two columns k and K: leave one out"),
+        (["k", "at", "k"], str, "there are two columns k and k"),
+        (["k", "at", "K"], str, None),
+    ],
+)
+def test_a_column_that_is_there_twice_is_refused(
+    names: list[str], spelled: Callable[[str], str], expected: str | None
+) -> None:
+    refused(refusals.twice(names, spelled), expected)
+
+
+@pytest.mark.parametrize(
+    ("right", "spelled", "expected"),
+    [
+        (["k", "bt", "X"], str.lower, "both sides have a column X, which is no key"),
+        (["k", "bt", "X"], str, None),
+        (["k", "bt", "y"], str.lower, None),
+    ],
+)
+def test_a_column_of_both_sides_is_refused(
+    right: list[str], spelled: Callable[[str], str], expected: str | None
+) -> None:
+    refused(refusals.shared(["k", "at", "x"], right, ["k"], spelled), expected)
 
 
 def test_a_key_that_is_the_event_time_is_refused() -> None:

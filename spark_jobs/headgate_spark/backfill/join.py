@@ -103,6 +103,7 @@ def _late(spark: SparkSession, batch: HistoryJoin, cuts: Sequence[Cut], since: H
 def _live(spark: SparkSession, matching: Matching, cuts: Sequence[Cut]) -> Pair:
     """Return what is live of each side; raises `BackfillError` where it lacks something that the join needs."""
     left, right = (side.live(spark, cut) for side, cut in zip(matching.sides, cuts, strict=True))
+    spelled = str if str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true" else str.lower
     for where, side, rows in zip(matching.places, matching.sides, (left, right), strict=True):
         refuse(refusals.mode("live", is_stream=rows.isStreaming), where)
         if watermarks(rows._jdf.queryExecution().analyzed().toString()):
@@ -110,10 +111,10 @@ def _live(spark: SparkSession, matching: Matching, cuts: Sequence[Cut]) -> Pair:
                 "`prepare` calls withWatermark, below the rows that are replayed: set the side's `watermark` instead",
                 where,
             )
+        refuse(refusals.twice(rows.columns, spelled), where)
         refuse(refusals.columns(dict(rows.dtypes), matching.on, side.event_time), where)
         refuse(refusals.parquet_types(dict(rows.dtypes), unwritable(rows)), where)
-    if both := sorted(set(left.columns) & set(right.columns) - set(matching.on)):
-        refuse(f"both sides have a column {both[0]}, which is no key: rename it in `prepare` of one side")
+    refuse(refusals.shared(left.columns, right.columns, matching.on, spelled))
     return left, right
 
 

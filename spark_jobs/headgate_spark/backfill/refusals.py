@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 MILLISECOND = timedelta(milliseconds=1)
+
+LONGEST = timedelta(days=100_000_000)
+"""About what microseconds of 64 bits hold, as Spark's intervals are."""
 
 SWAPPED = {"right": "left_outer", "rightouter": "left_outer", "right_outer": "left_outer"}
 HOW = ("inner", "left_outer", "left_semi")
@@ -70,6 +73,10 @@ def time_bounds(left: str, right: str, within: Any) -> str | None:
             return (
                 f"the {end} time bound {bound} is no whole number of milliseconds, as Spark's are: round it"
             )
+        if abs(bound) > LONGEST:
+            return (
+                f"the {end} time bound {bound} is longer than Spark knows: give {LONGEST.days:,} days at most"
+            )
     if earliest > latest:
         return f"within=({earliest}, {latest}) holds no time at all: write the smaller bound first"
     return None
@@ -95,6 +102,27 @@ def mode(part: str, *, is_stream: bool) -> str | None:
         return "what is live is no stream: read it with spark.readStream"
     if part == "history" and is_stream:
         return "the history is a stream: read it with spark.read"
+    return None
+
+
+def twice(names: Sequence[str], spelled: Callable[[str], str]) -> str | None:
+    """Return which column one side has twice, where names are one that are spelled alike; `None`: none."""
+    known: dict[str, str] = {}
+    for name in names:
+        if (other := known.get(spelled(name))) is not None:
+            return f"there are two columns {other} and {name}: leave one out in `prepare`, or rename it"
+        known[spelled(name)] = name
+    return None
+
+
+def shared(
+    left: Sequence[str], right: Sequence[str], on: Sequence[str], spelled: Callable[[str], str]
+) -> str | None:
+    """Return which column, that is no key, both sides have; `None`: none."""
+    keys, of_left = set(map(spelled, on)), set(map(spelled, left))
+    for name in right:
+        if spelled(name) in of_left - keys:
+            return f"both sides have a column {name}, which is no key: rename it in `prepare` of one side"
     return None
 
 
