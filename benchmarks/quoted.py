@@ -155,6 +155,7 @@ LINES: Final = (
         "alternatives", "windows_vs_flink_rocksdb", "count and sum per key and ten minutes, against the same"
     ),
     Line("alternatives", "cogroup_vs_flink_rocksdb", "coGroup, against the same"),
+    Line("alternatives", "join_vs_flink_rocksdb", "interval join with backfill, against the same"),
     Line(
         "alternatives",
         "alignment_speed_vs_flink",
