@@ -89,9 +89,9 @@ class Side:
         """Return rows of a history among which all from an event time on are; of a topic that goes by it, no others
         but those that lie between them.
 
-        `history` is all of it, as `history` returns it. No time is early enough to be an `Integer` in Java: 24 days.
+        `history` is all of it, as `history` returns it. Records of before 1970 are not asked for by their time.
         """
-        if not isinstance(self.source, Kafka) or since is None or since // 1000 < 2**31:
+        if not isinstance(self.source, Kafka) or since is None or since < 0:
             return history
         if not self.source.goes_by_timestamp(history, column(self.event_time), since):
             return history

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
@@ -25,7 +25,7 @@ from headgate_spark.backfill.horizon import Micros
 from headgate_spark.backfill.kafka_history import EARLIEST
 from headgate_spark.backfill.refusals import BackfillError, refuse
 from headgate_spark.engine.shim import DriverJvm, ShimMissingError
-from headgate_spark.kafka.lookups import settings_of
+from headgate_spark.kafka.lookups import JvmLookups, PartitionError, settings_of
 
 Millis = int
 """Milliseconds since 1970, as records of Kafka have them."""
@@ -110,18 +110,13 @@ class Kafka:
 
         Raises `BackfillError` where Kafka does not tell.
         """
-        topic_partition = spark._jvm.org.apache.kafka.common.TopicPartition
-        asked = spark._jvm.java.util.HashMap()
-        for topic, partitions in begins.items():
-            for partition in partitions:
-                asked[topic_partition(topic, int(partition))] = since
-        with _answers(", ".join(begins)), _consumer(spark, self.options) as consumer:
-            found = consumer.offsetsForTimes(asked)
-        offsets: dict[str, dict[str, int]] = {topic: {} for topic in begins}
-        for where in found:
-            if (first := found[where]) is not None:
-                offsets[where.topic()][str(where.partition())] = int(first.offset())
-        return offsets
+        asked = {f"{topic}/{p}": since for topic, partitions in begins.items() for p in partitions}
+        with _answers(", ".join(begins)), closing(JvmLookups(spark._jvm, self.options)) as lookups:
+            found = lookups.find(asked)
+        return {
+            topic: {p: first.offset for p in partitions if (first := found[f"{topic}/{p}"]) is not None}
+            for topic, partitions in begins.items()
+        }
 
     def _kept(self, spark: SparkSession) -> kafka_history.Spans:
         topics = [topic.strip() for topic in self.subscribe.split(",")]
@@ -148,8 +143,8 @@ def kafka_keeps(
 def _answers(topics: str) -> Iterator[None]:
     try:
         yield
-    except Py4JJavaError as error:
-        cause = error.java_exception.getMessage()
+    except (Py4JJavaError, PartitionError) as error:
+        cause = error if isinstance(error, PartitionError) else error.java_exception.getMessage()
         raise BackfillError(
             f"topics {topics}: Kafka does not tell their offsets ({cause}); check the `kafka.` options"
         ) from None
