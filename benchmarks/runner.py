@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -65,11 +68,12 @@ class Suite(Generic[BenchT]):
             return 1
         order = [figure.id for scenario in self.scenarios for figure in scenario.figures]
         rows: list[Mapping[str, Any]] = []
-        for scenario in chosen:
-            measured = self._measured(scenario, bench, more)
-            rows += measured
-            if results is not None:
-                append(results, self.origin.command, measured, order)
+        with unwound_by_sigterm():
+            for scenario in chosen:
+                measured = self._measured(scenario, bench, more)
+                rows += measured
+                if results is not None:
+                    append(results, self.origin.command, measured, order)
         show(rows)
         return 1 if any(found["value"] is None for found in rows) else 0
 
@@ -112,6 +116,19 @@ class Suite(Generic[BenchT]):
             rows = [failed_row(figure, what.splitlines()[0], call) for figure in scenario.figures]
         tell(f"{scenario.name}: {time.monotonic() - began:.0f} s")
         return rows
+
+
+@contextmanager
+def unwound_by_sigterm() -> Iterator[None]:
+    """Have a SIGTERM end this program by an exception, so that it first ends the drivers and brokers it has started.
+
+    By default the program is gone at once, and they are idle for ever.
+    """
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def show(rows: Sequence[Mapping[str, Any]]) -> None:

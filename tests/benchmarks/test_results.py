@@ -1,9 +1,12 @@
 """The result file: rows, goals, where they come from, and that a call adds to what others have measured."""
 
 import json
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from benchmarks import provenance
@@ -200,6 +203,33 @@ def test_a_suite_writes_where_its_figures_come_from(tmp_path, monkeypatch):
     assert (found["versions"], found["machine"]["processor"]) == ({"pyspark": "4.3.0"}, "a processor")
     assert found["paths"] == ["spark_jobs", "benchmarks/local", "benchmarks/local.yaml", "benchmarks/some"]
     assert found["commit"] == provenance.commit()
+
+
+IS_ENDED = """
+import sys
+from pathlib import Path
+from benchmarks.local.child import Child
+from benchmarks.local.results import Figure, Origin, Report
+from benchmarks.runner import Scenario, Suite
+
+def measure(log):
+    with Child(["sleep", "600"], {}, log) as child:
+        print(child.tree()[0].pid, flush=True)
+        child.wait_for("its end", lambda: None, 600)
+
+suite = Suite("benchmarks.some", [Scenario("one", (Figure("a", "s", Report()),), measure)], Origin("make some", dict))
+suite.run(suite.scenarios, Path(sys.argv[1]), None)
+"""
+
+
+def test_what_a_benchmark_has_started_ends_with_it_where_it_is_asked_to_end(tmp_path):
+    command = [sys.executable, "-c", IS_ENDED, tmp_path / "log.txt"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        pid = next(int(line) for line in running.stdout if line.strip().isdigit())
+        child = psutil.Process(pid)
+        running.terminate()
+        assert running.wait(60) == 128 + signal.SIGTERM
+    assert not child.is_running()
 
 
 @pytest.fixture
