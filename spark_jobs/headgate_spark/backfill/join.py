@@ -58,13 +58,9 @@ def join(  # noqa: PLR0913 (what a join is made of, each by its name)
     matching = _matching(left, right, on, within, how)
     staged = Staged(staging(checkpoint))
     with open_journal(spark, checkpoint, matching.described()) as journal:
-        if journal.has("cut"):
-            cuts = journal.step("cut", list)
-            live = _live(spark, matching, cuts)
-        else:
-            cuts = [side.source.cut(spark) for side in matching.sides]
-            live = _live(spark, matching, cuts)  # they can be joined, or no cut is kept
-            journal.step("cut", lambda: cuts)
+        cuts = journal.kept("cut") if journal.has("cut") else [side.source.cut(spark) for side in matching.sides]
+        live = _live(spark, matching, cuts)  # they can be joined, or no cut is kept
+        journal.step("cut", lambda: cuts)
         if not journal.has("replayed"):
             batch = HistoryJoin(matching, *_histories(spark, matching, cuts, live))
             since = _joined(journal, batch, staged)

@@ -54,6 +54,10 @@ class Journal:
     def has(self, name: str) -> bool:
         return name in self._done
 
+    def kept(self, name: str) -> Any:
+        """Return what a step that is done has returned."""
+        return self._done[name]
+
     def step(self, name: str, work: Callable[[], Any]) -> Any:
         """Return what the step has returned, at an earlier start or now.
 
