@@ -243,6 +243,17 @@ def test_headers_are_read_by_sparks_reader(
     assert len(rows_in(spark, tmp_path)) == 5
 
 
+def test_false_is_false_in_any_case_of_its_letters(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    topic = kafka.topic()
+    fill(kafka.bootstrap, topic, [Ramp(0, 5)])
+    spark.conf.set(PROPERTY, "False")
+    query = read(driver, stream(spark, kafka, topic), tmp_path)
+    assert COLUMNAR not in plan(query)
+    assert len(rows_in(spark, tmp_path)) == 5
+
+
 def test_what_is_neither_true_nor_false_is_refused_before_anything_is_read(
     spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -74,8 +75,9 @@ final class KafkaReaders implements PartitionReaderFactory {
     return said().equals("true");
   }
 
+  /** In lower case: {@code FALSE} is false to Spark, too, where it reads a property of its own. */
   private static String said() {
-    return SQLConf.get().getConfString(PROPERTY, "");
+    return SQLConf.get().getConfString(PROPERTY, "").toLowerCase(Locale.ROOT);
   }
 
   private static boolean executorsHaveOurs() throws URISyntaxException {
