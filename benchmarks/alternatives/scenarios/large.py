@@ -1,7 +1,7 @@
 """A backlog that is larger than one batch may be, in a heap of two gigabytes.
 
-A key comes a hundred times, some ten of them in a batch of half a minute. Plain Spark's default makes one batch of all,
-whatever its size: nothing is committed until its end, and whoever kills the driver before that begins anew. The
+A key comes a hundred times, some ten of them in a batch of half a minute. Plain Spark's default makes one batch of
+all, whatever its size: nothing is committed until its end, and whoever kills the driver before that begins anew. The
 governed query has batches of a length; its driver is killed once half of the backlog is committed, and another one
 goes on from there. What it takes longer than the default is measured against one with memory enough.
 """
