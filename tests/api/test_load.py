@@ -72,7 +72,7 @@ def test_text_that_is_not_utf_8_is_refused_with_its_line() -> None:
     loaded = load_bytes(b"a: 1\nb: \xff\n", "f.yaml")
 
     assert [finding.text("f.yaml") for finding in loaded.all_findings] == [
-        "f.yaml:2: error: is not UTF-8 text"
+        "f.yaml:2: error: is not UTF-8 text; save it as UTF-8, or give the path of a resource file"
     ]
 
 
@@ -84,6 +84,57 @@ def test_a_file_of_several_documents_gives_each_resource() -> None:
 
     names = [resource.application.name for resource in loaded.resources if resource.application]
     assert names == ["flights", "other"]
+
+
+def test_a_list_is_read_as_kubectl_writes_it() -> None:
+    items = "".join(
+        f"- {{apiVersion: headgate.dev/v1alpha1, kind: SparkApplication, metadata: {{name: {name}}},\n"
+        f"   spec: {{main: {{file: a.py}}, sparkVersion: {version}}}}}\n"
+        for name, version in (("good", "'4.1'"), ("bad", "4.1"))
+    )
+    text = f"apiVersion: v1\nitems:\n- {{apiVersion: v1, kind: Pod}}\n{items}- 1\nkind: List\n"
+
+    loaded = load_text(text, "f.yaml")
+
+    assert [resource.application.name for resource in loaded.resources if resource.application] == ["good"]
+    pod, version, scalar = (finding.text("f.yaml") for finding in loaded.all_findings)
+    assert pod == "f.yaml:3: note: v1 Pod skipped"
+    assert version.startswith("f.yaml:7: error: spec.sparkVersion: must be text")
+    assert scalar.startswith("f.yaml:8: error: holds no object")
+
+
+def test_an_application_that_stands_twice_in_a_file_is_warned_of() -> None:
+    flights = FLIGHTS.read_text()
+    elsewhere = flights.replace("  name: flights\n", "  name: flights\n  namespace: other\n")
+
+    (warning,) = texts(f"{flights}\n---\n{elsewhere}\n---\n{flights}")
+
+    assert "warning: application flights stands in line 2 too, and this one wins; give each" in warning
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("", ""),
+        ("{apiVersion: v1, kind: Pod}", "v1 Pod skipped; "),
+        (
+            "{kind: SparkApplication, apiVersion: sparkoperator.k8s.io/v1beta2}",
+            "sparkoperator.k8s.io/v1beta2 SparkApplication skipped: it is of another operator. Here it is "
+            "apiVersion: headgate.dev/v1alpha1, the script in spec.main.file; ",
+        ),
+    ],
+)
+def test_a_file_without_an_application_is_said_to_hold_what_it_holds(
+    text: str, instead: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "f.yaml"
+    path.write_text(text)
+
+    with pytest.raises(InvalidInputError) as refused:
+        load_application(path)
+
+    said = f"holds no SparkApplication of headgate.dev/v1alpha1; {instead}give a file that holds one"
+    assert str(refused.value) == f"{path}: {said}"
 
 
 def test_the_one_application_of_a_file_is_returned() -> None:

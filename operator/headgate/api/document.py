@@ -31,6 +31,15 @@ class Document:
         """Line on which the document starts, counted from 1."""
         return int(self.node.start_mark.line) + 1
 
+    def part(self, location: Location) -> "Document":
+        """Return the value at `location`, which is there, as a document of its own."""
+        content, node = self.content, self.node
+        for step in location:
+            content = content[step]
+            found = _child(node, step)
+            node = node if found is None else found[0]
+        return Document(content, node)
+
     def line_of(self, location: Location) -> int:
         """Line of the value at `location`, or of the closest object around it that is there."""
         node, line = self.node, self.line

@@ -4,6 +4,7 @@
 application or a refusal. Both come through here, so that a file means the same to each command.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,7 @@ from headgate.errors import InvalidInputError, UsageError
 
 OTHER_OPERATORS: Final = frozenset({"sparkoperator.k8s.io", "spark.apache.org"})
 """Groups of resources that people come with: Kubeflow's and Apache's."""
+_LISTED: Final = 3  # kinds of what is no resource of ours
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,12 @@ class LoadedFile:
         return tuple(sorted(found, key=lambda finding: finding.line or 0))
 
     @property
+    def without_resources(self) -> str:
+        """Say that it holds no resource, and what it holds instead."""
+        others = [found.message for found in self.findings if found.severity is Severity.NOTE][:_LISTED]
+        return "; ".join([f"holds no {KIND} of {API_VERSION}", *others, "give a file that holds one"])
+
+    @property
     def is_refused(self) -> bool:
         return any(finding.severity is Severity.ERROR for finding in self.all_findings)
 
@@ -54,6 +62,8 @@ def load_application(path: Path) -> SparkApplication:
     """Return the one application of a file; raise InvalidInputError with every finding if it is refused."""
     loaded = load_file(path)
     loaded.require_good()
+    if not loaded.resources:
+        raise InvalidInputError(f"{path}: {loaded.without_resources}")
     applications = [resource.application for resource in loaded.resources if resource.application]
     if len(applications) != 1:
         raise InvalidInputError(
@@ -77,7 +87,8 @@ def load_bytes(raw: bytes, file: str) -> LoadedFile:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        return LoadedFile(file, findings=(Finding(Severity.ERROR, "is not UTF-8 text", line=line),))
+        message = "is not UTF-8 text; save it as UTF-8, or give the path of a resource file"
+        return LoadedFile(file, findings=(Finding(Severity.ERROR, message, line=line),))
     return load_text(text, file)
 
 
@@ -85,13 +96,35 @@ def load_text(text: str, file: str = "-") -> LoadedFile:
     """Read `text`, one or more YAML documents; other kinds are skipped with a note. Raises nothing."""
     resources: list[Resource] = []
     findings: list[Finding] = []
-    for document in read_documents(text):
+    lines: dict[tuple[str | None, str], int] = {}
+    for document in (each for whole in read_documents(text) for each in _unpacked(whole)):
         match _examined(document):
             case Resource() as resource:
                 resources.append(resource)
+                if (given := resource.application) is not None and document.line is not None:
+                    first = lines.setdefault((given.metadata.namespace, given.name), document.line)
+                    if first != document.line:
+                        findings.append(_given_before(given.name, first, document.line))
             case Finding() as finding:
                 findings.append(finding)
     return LoadedFile(file, tuple(resources), tuple(findings))
+
+
+def _given_before(name: str, first: int, line: int) -> Finding:
+    """Return that an application stands in a file for the second time."""
+    message = f"application {name} stands in line {first} too, and this one wins; give each a name of its own"
+    return Finding(Severity.WARNING, message, line=line)
+
+
+def _unpacked(document: Document | Malformed) -> Iterator[Document | Malformed]:
+    """Yield what a `List` holds, as `kubectl get -o yaml` writes one, or else the document itself."""
+    content = document.content if isinstance(document, Document) else None
+    match content:
+        case {"apiVersion": "v1", "kind": "List", "items": list(items)} if isinstance(document, Document):
+            for index in range(len(items)):
+                yield document.part(("items", index))
+        case _:
+            yield document
 
 
 def _examined(document: Document | Malformed) -> Resource | Finding:

@@ -106,7 +106,8 @@ def applications_of(resource: str, where: Where) -> "list[SparkApplication]":
     """
     from pathlib import Path
 
-    from headgate.cli.validate import read, report, require_resources
+    from headgate.cli.validate import read, report
+    from headgate.errors import UsageError
 
     kind, _, name = resource.partition("/")
     if kind == "app" and name and not Path(resource).exists():
@@ -115,7 +116,8 @@ def applications_of(resource: str, where: Where) -> "list[SparkApplication]":
     if loaded.is_refused:
         report(loaded)
         raise typer.Exit(1)
-    require_resources([loaded])
+    if not loaded.resources:
+        raise UsageError(f"{loaded.file}: {loaded.without_resources}")
     return [found.application for found in loaded.resources if found.application]
 
 

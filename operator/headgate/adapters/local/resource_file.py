@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from headgate.api.application import KIND, SparkApplication
+from headgate.api.application import SparkApplication
 from headgate.api.load import LoadedFile, load_bytes
 from headgate.errors import InvalidInputError, UsageError
 from headgate.reconcile.ports import Problem
@@ -107,6 +107,8 @@ def _cause(path: Path, error: OSError) -> str:
 def _chosen(loaded: LoadedFile, name: str | None) -> SparkApplication:
     """Return the application; raises `InvalidInputError` with every finding where the file is refused."""
     loaded.require_good()
+    if not loaded.resources:
+        raise InvalidInputError(f"{loaded.file}: {loaded.without_resources}")
     applications = [r.application for r in loaded.resources if r.application is not None]
     found = {application.name: application for application in applications}
     if len(found) < len(applications):
@@ -119,8 +121,6 @@ def _chosen(loaded: LoadedFile, name: str | None) -> SparkApplication:
 
 
 def _which(names: list[str], name: str | None) -> str:
-    if not names:
-        return f"holds no {KIND}"
     listed = ", ".join(names)
     if name is None:
         return f"holds several applications; choose one with --name: {listed}"
