@@ -137,6 +137,31 @@ def test_a_file_without_an_application_is_said_to_hold_what_it_holds(
     assert str(refused.value) == f"{path}: {said}"
 
 
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("sparkVersion: 4.0", "must be text, and is read as the number 4; write it in quotes"),
+        ("queries: [{name: on}]", "must be text, and is read as true; write it in quotes"),
+        (
+            "queries: [{name: a b}]",
+            "'a b' has a comma, a slash or a blank, as no name may: Name that the job gives",
+        ),
+        ("queries: [{name: ''}]", "is empty; give it a value"),
+        ("executor: {instances: '3'}", "must be a whole number, not the text '3'; write it without quotes"),
+        ("executor: {instances: many}", "must be a whole number, not the text 'many'"),
+        ("suspend: 'true'", "must be true or false, not the text 'true'; write it without quotes"),
+        ("suspend: 'yes'", "must be true or false, not the text 'yes'"),
+    ],
+)
+def test_a_value_of_another_type_is_told_how_to_write_it(spec: str, said: str) -> None:
+    head = "apiVersion: headgate.dev/v1alpha1\nkind: SparkApplication\nmetadata: {name: a}\n"
+
+    (found,) = texts(f"{head}spec:\n  main: {{file: a.py}}\n  {spec}\n")
+
+    assert found.partition(": error: ")[2].partition(": ")[2].startswith(said)
+    assert found.endswith("quotes") is said.endswith("quotes")
+
+
 def test_the_one_application_of_a_file_is_returned() -> None:
     assert load_application(FLIGHTS).name == "flights"
 

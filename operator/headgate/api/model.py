@@ -5,7 +5,7 @@ misspelt setting that is quietly ignored is the kind of fault found months later
 attribute becomes its description in the CRD and in the reference, so it is written once.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
@@ -32,7 +32,8 @@ def list_map(*keys: str) -> dict[str, Any]:
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
 
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=249, pattern=r"^[^,/[:space:]]+$")]
+NAME_FORM: Final = r"^[^,/[:space:]]+$"
+Name = Annotated[str, StringConstraints(min_length=1, max_length=249, pattern=NAME_FORM)]
 """A name from the job: of a query or a source. 249 is the longest name of a Kafka topic; comma, slash and
 blanks separate names in the annotation `headgate.dev/paused`."""
 

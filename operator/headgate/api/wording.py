@@ -4,6 +4,7 @@ Pydantic's own messages speak to a programmer ("Input should be a valid string")
 to know what the field is for and what to write, so the field's description, which says both, is quoted.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
@@ -12,6 +13,7 @@ from pydantic_core import ErrorDetails
 
 from headgate.api.application import application_schema
 from headgate.api.finding import Location, did_you_mean
+from headgate.api.model import NAME_FORM
 from headgate.api.pod_template import REFUSED
 from headgate.api.schema import Schema
 
@@ -67,10 +69,8 @@ def _shown(value: Any) -> str:
 
 def _not_text(details: ErrorDetails) -> str:
     value = details["input"]
-    if isinstance(value, bool):
-        return f'must be text; write it in quotes: "{str(value).lower()}"'
-    if isinstance(value, int | float):
-        return f'must be text; write it in quotes: "{value}"'
+    if isinstance(value, bool | int | float):  # what was written, `on` or `4.0`, is not known any more
+        return f"must be text, and is read as {_kind_of(value)}; write it in quotes"
     return f"must be text, not {_kind_of(value)}"
 
 
@@ -95,13 +95,22 @@ def _length(words: str, limit: str) -> Callable[[ErrorDetails], str]:
     return lambda details: f"{words} {details.get('ctx', {})[limit]}"
 
 
-def _must_be(what: str) -> Callable[[ErrorDetails], str]:
-    return lambda details: f"must be {what}, not {_kind_of(details['input'])}"
+def _must_be(what: str, form: str = "(?!)") -> Callable[[ErrorDetails], str]:
+    """Say what a value must be; text of that `form` is one in quotes."""
+
+    def said(details: ErrorDetails) -> str:
+        value = details["input"]
+        quoted = isinstance(value, str) and re.fullmatch(form, value)
+        return f"must be {what}, not {_kind_of(value)}{'; write it without quotes' if quoted else ''}"
+
+    return said
 
 
 def _form(details: ErrorDetails) -> str:
     location = details["loc"]
     pattern = details.get("ctx", {})["pattern"]
+    if pattern == NAME_FORM:
+        return f"{_shown(details['input'])} has a comma, a slash or a blank, as no name may: {_purpose(location)}"
     return f"{_shown(details['input'])} does not have the form {pattern}: {_purpose(location)}"
 
 
@@ -125,19 +134,21 @@ _WORDINGS: Final[Mapping[str, Callable[[ErrorDetails], str]]] = {
     "duration": lambda details: details["msg"],
     "string_type": _not_text,
     "string_pattern_mismatch": _form,
-    "string_too_short": _length("is too short: at least", "min_length"),
-    "string_too_long": _length("is too long: at most", "max_length"),
+    "string_too_short": lambda _: "is empty; give it a value",
+    "string_too_long": lambda details: (
+        f"is too long: at most {details.get('ctx', {})['max_length']} characters"
+    ),
     "too_long": _length("has too many items: at most", "max_length"),
     "enum": _not_one_of,
     "literal_error": _not_one_of,
     "greater_than": _bound("greater than", "gt"),
     "greater_than_equal": _bound("at least", "ge"),
     "less_than_equal": _bound("at most", "le"),
-    "int_type": _must_be("a whole number"),
+    "int_type": _must_be("a whole number", r"-?\d+"),
     "int_from_float": _must_be("a whole number"),
-    "float_type": _must_be("a number"),
+    "float_type": _must_be("a number", r"-?\d+(\.\d+)?"),
     "finite_number": _must_be("a finite number"),
-    "bool_type": _must_be("true or false"),
+    "bool_type": _must_be("true or false", "true|false"),
     "model_type": _must_be("an object"),
     "model_attributes_type": _must_be("an object"),
     "dict_type": _must_be("an object"),

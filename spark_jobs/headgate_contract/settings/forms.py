@@ -115,9 +115,9 @@ def text_of(what: str, most: int) -> Form:
 
     def parse(text: str) -> str:
         if len(text) < 1:
-            raise ValueError("is too short: at least 1")
+            raise ValueError("is empty; give it a value")
         if len(text) > most:
-            raise ValueError(f"is too long: at most {most}")
+            raise ValueError(f"is too long: at most {most} characters")
         return text
 
     return Form(what, parse)
@@ -142,7 +142,7 @@ def consumer_group(text: str) -> str:
     if not text.strip():
         raise ValueError("publishGroup is blank; name a consumer group, or leave it out to publish nothing")
     if len(text) > 249:
-        raise ValueError("is too long: at most 249")
+        raise ValueError("is too long: at most 249 characters")
     return text
 
 
