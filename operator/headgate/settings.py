@@ -38,6 +38,9 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds who it is."""
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_TEXT = r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`"""
+_MATCHER = rf"""\s*(?:[a-zA-Z_][a-zA-Z0-9_]*|{_TEXT})\s*(?:=~|!~|!=|=)\s*(?:{_TEXT})\s*"""
+_MATCHERS = re.compile(rf"(?:{_MATCHER}(?:,{_MATCHER})*,?\s*)?", re.DOTALL)
 _ADDRESS = re.compile(r"(?P<host>.*):(?P<port>[0-9]{1,5})")
 
 
@@ -74,6 +77,14 @@ def _url(text: str) -> str:
     if not re.match(r"https?://[^/]", text):
         raise ValueError("must be a URL that starts with http:// or https://")
     return text.rstrip("/")
+
+
+def _matchers(text: str) -> str:
+    if not _MATCHERS.fullmatch(text):
+        raise ValueError(
+            f'must be label matchers without braces, as cluster="a", separated by commas, not {text!r}'
+        )
+    return text
 
 
 def _address(text: str) -> str:
@@ -175,7 +186,7 @@ class Settings(BaseModel):
     """File with the password for basic authentication. Default: none."""
     prometheus_ca_file: FilePath | None = None
     """Certificates that Prometheus is trusted by. Default: those of the system."""
-    prometheus_matchers: str = ""
+    prometheus_matchers: Annotated[str, AfterValidator(_matchers)] = ""
     """Label matchers that are added to every query of the operator, as `cluster="a"`: for a Prometheus that
     knows several clusters, and against series that others call like a driver's. Default: none; where the chart makes
     the PodMonitor, its job, which belongs into matchers of your own as well."""
@@ -201,7 +212,7 @@ class Settings(BaseModel):
     lease_duration: Annotated[Duration, _at_least(timedelta(seconds=1))] = timedelta(seconds=15)
     """How long others wait after the last renewal before they take over. Default 15s."""
     lease_renew_deadline: Timeout = timedelta(seconds=10)
-    """After so long without a renewal the leader ends itself. Shorter than `lease_duration`, so that it is
+    """After so long without a renewal the leader ends itself. Shorter than `leaseDuration`, so that it is
     gone before another one acts. Default 10s."""
     lease_retry_period: Timeout = timedelta(seconds=2)
     """Time between two tries to renew the lease or to take it. Default 2s."""

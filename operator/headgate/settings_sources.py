@@ -115,7 +115,7 @@ def _read(path: Path) -> Document | None:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None) or "is not UTF-8 text"
         raise UsageError(f"{path}: {reason}; give the path of a settings file") from None
     match list(read_documents(text)):
         case []:
@@ -134,4 +134,6 @@ def _fault(details: ErrorDetails, given: Mapping[str, Given]) -> str:
     message = details["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     if details["type"] in {"value_error", "duration"}:
         return f"{source}: {message}"
+    if details["type"] == "path_not_file":
+        return f"{source}: there is no file {details['input']}; mount it, or correct the path"
     return f"{source}: {message[0].lower()}{message[1:]}, not {details['input']!r}"

@@ -870,8 +870,8 @@ def test_a_kubeconfig_without_a_current_context_will_do_for_another(
         ("{", [], "check it with kubectl config view"),
         ("contexts:\n\t- {}", [], "/config: malformed YAML in line 2: found character"),
         ("", [], "has no contexts; set KUBECONFIG or give --kubeconfig another one"),
-        ("[1]", [], "check it with kubectl config view"),
-        ("contexts: [{}]", [], "check it with kubectl config view"),
+        ("[1]", [], "has not the form of a kubeconfig; check it with kubectl config view"),
+        ("contexts: [{}]", [], "a member 'name' is missing; check it with kubectl config view"),
         (
             "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]",
             [],

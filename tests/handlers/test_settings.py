@@ -74,7 +74,7 @@ def test_every_fault_is_said_at_once_with_the_place_where_it_was_written(file: P
         "--namespaces: 'Team-B' is not a namespace: lower-case letters, digits and dashes, at most 63",
         f"{file}:2: workers: must be greater than or equal to 1, not 0",
         "HEADGATE_TICK: 5 has no unit; write for example 250ms, 5s, 2m or 1h30m",
-        "HEADGATE_PROMETHEUS_CA_FILE: path does not point to a file, not '/no/such'",
+        "HEADGATE_PROMETHEUS_CA_FILE: there is no file /no/such; mount it, or correct the path",
         f"{file}:3: logLevel: must be 'debug', 'info', 'warning' or 'error', not 'loud'",
     ]
 
@@ -110,11 +110,35 @@ def test_every_fault_is_said_at_once_with_the_place_where_it_was_written(file: P
             {"prometheus_username": "u", "prometheus_bearer_token_file": __file__},
             "--prometheus-username: cannot be given with a bearer token",
         ),
+        (
+            {"prometheus_matchers": "cluster=a"},
+            """--prometheus-matchers: must be label matchers without braces, as cluster="a", separated by commas, """
+            "not 'cluster=a'",
+        ),
+        (
+            {"prometheus_matchers": '{cluster="a"}'},
+            "--prometheus-matchers: must be label matchers without braces",
+        ),
         ({"identity": ""}, "--identity: string should have at least 1 character"),
     ],
 )
 def test_a_setting_is_refused_with_its_name(flags: dict[str, str], fault: str) -> None:
     assert faults(flags)[1].startswith(fault)
+
+
+@pytest.mark.parametrize(
+    "matchers",
+    [
+        "",
+        'cluster="a"',
+        " a != \"b\" , c=~'d|e',",
+        r'a="\"}",b!~`\`',
+        '"a.b"="c"',
+        'cluster="a",replica="x y"',
+    ],
+)
+def test_label_matchers_are_taken_as_prometheus_reads_them(matchers: str) -> None:
+    assert load({"prometheus_matchers": matchers}).prometheus_matchers == matchers
 
 
 @pytest.mark.parametrize(

@@ -110,4 +110,8 @@ def _sentence(error: Exception) -> str:
     """Return what is wrong on one line; a parser's context goes over several."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"malformed YAML in line {error.problem_mark.line + 1}: {error.problem}"
+    if isinstance(error, KeyError):
+        return f"a member {error} is missing"
+    if isinstance(error, TypeError | AttributeError):
+        return "has not the form of a kubeconfig"
     return " ".join(str(error).split()) or type(error).__name__
