@@ -497,11 +497,11 @@ def test_a_machine_on_which_a_query_was_governed(headgate: Headgate, tmp_path: P
         (
             "echo 'No module named headgate_spark'; exit 1",
             "No module named headgate_spark",
-            "headgate[spark]",
+            ".whl[spark]",
         ),
-        ("exit 3", "it ended without a word", "headgate[spark]"),
+        ("exit 3", "it ended without a word", ".whl[spark]"),
         (RESULT % "false", "the planner knows nothing of it", "spark.sql.extensions"),
-        ("echo jdbc:postgresql://db/x?password=cAnary-1; exit 1", "password=(hidden)", "headgate[spark]"),
+        ("echo jdbc:postgresql://db/x?password=cAnary-1; exit 1", "password=(hidden)", ".whl[spark]"),
     ],
 )
 def test_what_is_wrong_with_a_machine(

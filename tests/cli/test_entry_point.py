@@ -67,3 +67,8 @@ def test_an_error_that_cannot_be_told_is_an_exit_code_still(redirection: str) ->
 def test_an_output_that_is_closed_is_nobody_listening(redirection: str) -> None:
     ended = shell(f"validate {RESOURCE} {redirection}")
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("line", ["-h", "status -h", "validate -h"])
+def test_help_is_asked_for_as_with_kubectl(line: str) -> None:
+    assert shell(line).stdout == shell(line.replace("-h", "--help")).stdout != ""

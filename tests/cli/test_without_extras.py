@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from headgate import __version__
 from locks.lockfile import canonical
 from locks.make import needed, project
 
@@ -76,5 +77,5 @@ def test_a_command_against_a_cluster_says_what_to_install(words: list[str]) -> N
     done = run(*words)
     assert done.returncode == 1
     assert done.stderr.startswith("error: this command needs ")
-    assert "pip install 'headgate[operator]'" in done.stderr
+    assert f"pip install 'headgate-{__version__}-py3-none-any.whl[operator]'" in done.stderr
     assert done.stderr.count("\n") == 1

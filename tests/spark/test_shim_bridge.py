@@ -35,8 +35,8 @@ def test_a_shim_of_another_version_is_refused(protocol: int) -> None:
         shim.require_protocol(protocol)
     assert str(refused.value) == (
         f"the shim in this JVM speaks protocol {protocol} and this runtime speaks protocol {shim.PROTOCOL}, so they "
-        "are of two versions of Headgate: install both anew with `pip install --force-reinstall`, or, in a checkout, "
-        "with `make setup`"
+        "are of two versions of Headgate: install both anew from one wheel by `pip install --force-reinstall`, "
+        "or, in a checkout, with `make setup`"
     )
 
 

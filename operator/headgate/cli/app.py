@@ -36,6 +36,7 @@ CLIENTS: Final = frozenset(
 app = typer.Typer(
     name="headgate",
     help="Clears a Structured Streaming backlog at batch speed and runs live at stream latency.",
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -66,7 +67,9 @@ def run() -> None:
         package = (error.name or "").partition(".")[0]
         if package not in CLIENTS:
             raise
-        remedy = "install Headgate with the clients of a cluster: pip install 'headgate[operator]'"
+        remedy = (
+            f"install them with the wheel: pip install 'headgate-{__version__}-py3-none-any.whl[operator]'"
+        )
         typer.echo(f"error: this command needs {package}, which is not installed; {remedy}", err=True)
         sys.exit(1)
 

@@ -100,6 +100,6 @@ def require_protocol(protocol: int) -> None:
     if protocol != PROTOCOL:
         raise ShimMismatchError(
             f"the shim in this JVM speaks protocol {protocol} and this runtime speaks protocol {PROTOCOL}, so they "
-            "are of two versions of Headgate: install both anew with `pip install --force-reinstall`, or, in a "
-            "checkout, with `make setup`"
+            "are of two versions of Headgate: install both anew from one wheel by `pip install --force-reinstall`, "
+            "or, in a checkout, with `make setup`"
         )

@@ -45,7 +45,10 @@ def check_machine(launcher: str | None) -> Iterator[CheckResult]:
             yield CheckResult("spark", HERE, Level.PROBLEM, says, "free the machine, and look again")
             return
     if trial is None:
-        install = "pip install 'headgate[spark]' and a JDK 17 or newer, then look again"
+        wheel = f"headgate-{__version__}-py3-none-any.whl[spark]"
+        install = (
+            f"install a JDK 17 or newer, and Spark with the wheel: pip install '{wheel}'; then look again"
+        )
         remedy = "do what it says, then look again" if ERROR in said else install
         yield CheckResult("spark", HERE, Level.PROBLEM, _reason(said), remedy)
         return
