@@ -7,14 +7,16 @@ other. Written by hand because the contract may import nothing but the standard 
 
 from __future__ import annotations
 
+import difflib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+_LONGEST = 60  # characters of a name that is told
 
 LARGEST_WHOLE = 2**53 - 1
 """Up to here every reader of JSON keeps a whole number as it is."""
@@ -54,6 +56,24 @@ def decode(kind: type[T], value: Any, path: str = "") -> T:
         return kind(**arguments)
     except ValueError as error:
         raise DecodingError(f"{path}: {error}" if path else str(error)) from error
+
+
+def unknown(kind: Any, value: Any, path: str = "") -> Iterator[str]:
+    """Yield a sentence for each member of `value`, which can be decoded as `kind`, that would be ignored.
+
+    Nobody takes a name that begins with `x-` for one of ours: it is a note of the writer's.
+    """
+    if get_origin(kind) is Mapping:
+        for key, inner in value.items():
+            yield from unknown(get_args(kind)[1], inner, f"{path}[{key}]")
+    elif is_dataclass(kind) and isinstance(value, dict):
+        hints = {member.key: member.hint for member in _members(kind)}  # type: ignore[arg-type]
+        for key, inner in value.items():
+            if key not in hints and not key.startswith("x-"):
+                close = difflib.get_close_matches(key, hints, n=1)
+                yield _join(path, key[:_LONGEST]) + (f"; did you mean {close[0]}?" if close else "")
+            elif key in hints and inner is not None:
+                yield from unknown(hints[key], inner, _join(path, key))
 
 
 @lru_cache

@@ -8,9 +8,10 @@ the next one, with the document in force and the refusal, if any, to be logged a
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 
-from headgate_contract.codec import DecodingError, decode, encode
+from headgate_contract.codec import DecodingError, decode, encode, unknown
 from headgate_contract.document import MAJOR_VERSION, MINOR_VERSION, ControlDocument
 from headgate_contract.generations import is_later
 from headgate_contract.newer import StrEnum, dataclass
@@ -104,6 +105,17 @@ def read(text: str) -> ControlDocument | Refusal:
         return decode(ControlDocument, members)
     except DecodingError as error:
         return Refusal(RefusalReason.INVALID, str(error))
+
+
+def unknown_members(text: str) -> Iterator[str]:
+    """Yield what a document that can be taken says in vain, a sentence each: mostly slips of whoever wrote it.
+
+    A document of a newer minor version may have members that this driver does not know.
+    """
+    members = json.loads(text)
+    _, _, minor = members.pop("schemaVersion").partition(".")
+    if not (minor.isdecimal() and int(minor[:6]) > MINOR_VERSION):
+        yield from unknown(ControlDocument, members)
 
 
 def _version_refusal(version: object) -> Refusal | None:

@@ -3,11 +3,13 @@
 import errno
 import os
 import threading
+from pathlib import Path
 
 import pytest
+import structlog
 
 from headgate_contract import ControlDocument, RefusalReason
-from headgate_contract.receiving import write
+from headgate_contract.receiving import unknown_members, write
 from headgate_spark.engine import control_file
 from headgate_spark.engine.control_file import ControlFileWatch
 
@@ -39,6 +41,34 @@ def test_a_document_is_handed_on_once(watched):
     control.poll()
     assert documents == [ControlDocument(generation=1)]
     assert refusals == []
+
+
+def test_members_that_are_not_known_are_told_once_with_the_nearest_name(watched):
+    path, control, documents, refusals = watched
+    source = '{"rateLimit":{"recordPerSecond":5},"x-note":1,"zebra":{}}'
+    query = f'{{"intervalSecond":5,"sources":{{"s":{source}}}}}'
+    with structlog.testing.capture_logs() as logged:
+        for version, generation in (("1.2", 1), ("1.2", 2), ("1.99", 3)):
+            replace(
+                path,
+                f'{{"schemaVersion":"{version}","generation":{generation},"queries":{{"q":{query}}}}}',
+            )
+            control.poll()
+    (warning,) = logged
+    assert warning["log_level"] == "warning"
+    assert warning["problem"] == (
+        "queries[q].intervalSecond; did you mean intervalSeconds?; "
+        "queries[q].sources[s].rateLimit.recordPerSecond; did you mean recordsPerSecond?; "
+        "queries[q].sources[s].zebra"
+    )
+    assert [document.generation for document in documents] == [1, 2, 3]
+    assert refusals == []
+
+
+def test_a_document_that_is_written_by_the_contract_has_no_unknown_member():
+    text = (Path(__file__).parents[2] / "docs/control-document.md").read_text(encoding="utf-8")
+    full = text.partition("## A full example")[2].partition("```json\n")[2].partition("```")[0]
+    assert list(unknown_members(full)) == []
 
 
 def test_a_file_that_is_not_there_yet_is_no_refusal(watched):

@@ -12,15 +12,18 @@ import os
 import stat
 import threading
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import structlog
 
 from headgate_contract import ControlDocument, Inbox, Refusal, RefusalReason
+from headgate_contract.receiving import unknown_members
 
 log = structlog.get_logger("headgate")
 
 POLL_SECONDS = 0.05
+_LISTED = 5  # members that are not known
 
 
 class ControlFileWatch:
@@ -44,6 +47,7 @@ class ControlFileWatch:
         self._on_look = on_look
         self._inbox = Inbox()
         self._signature: tuple[int, ...] | None = None
+        self._unknown: tuple[str, ...] = ()
         self._stop = threading.Event()
 
     def start(self) -> None:
@@ -67,10 +71,23 @@ class ControlFileWatch:
         self._signature = () if isinstance(found, Refusal) else signature
         before = self._inbox
         self._inbox = before.receive(found)
+        if isinstance(found, str) and self._inbox.refusal is None and self._inbox is not before:
+            self._tell_unknown(tuple(islice(unknown_members(found), _LISTED + 1)))
         if self._inbox.document is not None and self._inbox.document != before.document:
             self._on_document(self._inbox.document)
         if self._inbox.refusal is not None and self._inbox is not before:
             self._on_refusal(self._inbox.refusal, self._inbox.unread is not None)
+
+    def _tell_unknown(self, members: tuple[str, ...]) -> None:
+        """Log what the document in force says in vain, where it is not what was logged last."""
+        if members and members != self._unknown:
+            more = "; and more" if len(members) > _LISTED else ""
+            log.warning(
+                "the control document has members that are not known, which do nothing",
+                path=str(self._path),
+                problem="; ".join(members[:_LISTED]) + more,
+            )
+        self._unknown = members
 
     def _run(self) -> None:
         while not self._stop.wait(POLL_SECONDS):
