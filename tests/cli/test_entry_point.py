@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from headgate import __version__
+
 pytestmark = pytest.mark.processes
 
 RESOURCE = Path(__file__).parents[2] / "examples" / "cluster" / "readings.yaml"
@@ -72,3 +74,14 @@ def test_an_output_that_is_closed_is_nobody_listening(redirection: str) -> None:
 @pytest.mark.parametrize("line", ["-h", "status -h", "validate -h"])
 def test_help_is_asked_for_as_with_kubectl(line: str) -> None:
     assert shell(line).stdout == shell(line.replace("-h", "--help")).stdout != ""
+
+
+def test_the_package_can_be_run_where_the_command_is_on_no_path() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "headgate", "--version"],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert (ended.stdout, ended.stderr) == (f"{__version__}\n", "")
