@@ -163,4 +163,4 @@ def test_nobody_there_is_told() -> None:
     with ExitStack() as stack:
         address = stack.enter_context(served(says(b"")))
     found = scrape(address, 5.0, 60.0)
-    assert found == Outage(OutageReason.CONNECTION_FAILED, f"{address}: Connection refused")
+    assert found == Outage(OutageReason.CONNECTION_FAILED, f"{address} cannot be reached: Connection refused")

@@ -119,20 +119,25 @@ def test_a_server_that_hangs_or_sends_byte_by_byte_costs_no_more_than_the_time_o
         began = time.monotonic()
         found = outage(server.url, seconds=0.3)
         assert time.monotonic() - began < 20
-    assert found == Outage(OutageReason.QUERY_TIMEOUT, f"{server.url} did not answer within 0.3 s")
+    assert found == Outage(
+        OutageReason.QUERY_TIMEOUT,
+        f"{server.url} did not answer within 0.3 s: it is overloaded, or was asked for too much",
+    )
 
 
 def test_nobody_at_the_address_is_told_in_plain_words() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     assert outage(url) == Outage(
-        OutageReason.CONNECTION_FAILED, f"{url} cannot be reached: Connection refused"
+        OutageReason.CONNECTION_FAILED,
+        f"{url} cannot be reached: Connection refused; check prometheusUrl, and network policies",
     )
 
 
 def test_a_url_that_is_none_is_told_in_plain_words() -> None:
     assert (
         outage("http://").message
-        == "http: cannot be reached: Invalid URL 'http:/api/v1/query': No host supplied"
+        == "http: cannot be reached: Invalid URL 'http:/api/v1/query': No host supplied; check prometheusUrl, and "
+        "network policies"
     )
 
 

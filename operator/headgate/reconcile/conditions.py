@@ -102,7 +102,10 @@ def _metrics_available(seen: Seen) -> Untimed:
         why = "" if seen.outage is None else f" ({seen.outage.message})"
         return Untimed("MetricsAvailable", UNKNOWN, OutageReason.DRIVER_STARTING, f"{NOT_HEARD_YET}{why}")
     if seen.outage is None:
-        message = "readings come, but all of them are older than metrics.staleAfter"
+        message = (
+            "readings come, but all of them are older than metrics.staleAfter; raise it to three times the scrape "
+            "interval, or see that clocks agree"
+        )
         return Untimed("MetricsAvailable", FALSE, OutageReason.STALE, message)
     status = UNKNOWN if seen.outage.reason in NOBODY_TO_ASK else FALSE
     return Untimed("MetricsAvailable", status, seen.outage.reason, seen.outage.message)

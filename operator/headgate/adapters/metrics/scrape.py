@@ -93,7 +93,9 @@ def scrape(address: Address, now: float, timeout_seconds: float) -> Page | Outag
             "the driver hangs, or the machine is overloaded",
         )
     except OSError as error:
-        return Outage(OutageReason.CONNECTION_FAILED, f"{address}: {error.strerror or error}")
+        return Outage(
+            OutageReason.CONNECTION_FAILED, f"{address} cannot be reached: {error.strerror or error}"
+        )
     except _Unusable as problem:
         return Outage(problem.reason, f"{address} {problem}")
 

@@ -185,11 +185,11 @@ class _Session(requests.Session):
                 body = _read(response.raw, deadline, self._largest_bytes)
         except (TimeoutError, ReadTimeoutError, requests.Timeout) as problem:
             raise QueryFailure(
-                OutageReason.QUERY_TIMEOUT, f"did not answer within {timeout_seconds:g} s"
+                OutageReason.QUERY_TIMEOUT, f"did not answer within {timeout_seconds:g} s{_SLOW}"
             ) from problem
         except (OSError, HTTPError) as problem:  # requests' own errors are OSErrors
             raise QueryFailure(
-                OutageReason.CONNECTION_FAILED, f"cannot be reached: {_cause(problem)}"
+                OutageReason.CONNECTION_FAILED, f"cannot be reached: {_cause(problem)}{_AWAY}"
             ) from problem
         if response.status_code != HTTPStatus.OK:
             raise _refusal(response, body)
@@ -199,6 +199,8 @@ class _Session(requests.Session):
         return _Body(body)
 
 
+_SLOW = ": it is overloaded, or was asked for too much"
+_AWAY = "; check prometheusUrl, and network policies"
 _WRONG_URL = "is it the base URL of a Prometheus API?"
 
 
