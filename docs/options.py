@@ -144,7 +144,8 @@ limit and in its own words. So a topic of transactions is read no faster. Spark'
 `includeHeaders`, real-time batches, everything on Spark 4.0, and whatever a source of Kafka brings that is not
 Spark's own of 4.1 to 4.3.
 
-Without the property records are read in columns only if executors have the jar [for certain](why.md). That is so if
+Without the property records are read in columns only if executors have the jar [for
+certain](why.md#why-a-shim-and-not-a-restart-a-wrapper-source-or-private-members). That is so if
 the master is `local`, if the application was started with the jar (`--jars`, `--packages`, `spark.jars`; not on
 YARN), or if the operator started it, since the image of its pods has the jar. On another cluster `headgate-run`
 gives the jar only to the driver, so Spark's reader reads. It also reads if another extension brings rules for

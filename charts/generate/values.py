@@ -44,7 +44,9 @@ def rendered(root: Path) -> Iterator[tuple[Path, str]]:
 
 
 def row(value: Value) -> str:
-    meaning = re.sub(r"\(https://headgate\.dev/docs/([\w-]+)\)", r"(../../docs/\1.md)", value.meaning)
+    meaning = re.sub(
+        r"\(https://headgate\.dev/docs/([\w-]+)(#[\w-]+)?\)", r"(../../docs/\1.md\2)", value.meaning
+    )
     default = json.dumps(value.default, ensure_ascii=False).replace("|", "\\|")
     return f"| `{value.path}` | `{default}` | {meaning} |"
 
