@@ -114,7 +114,8 @@ class Metrics(ApiModel):
     """`Prometheus`, or `Driver`: scrape each driver directly. `headgate local` always does the latter.
     Default `Prometheus`, which also knows what was before a restart."""
     stale_after: Duration = timedelta(minutes=1)
-    """Age beyond which a sample is unknown. Default 1m: two scrapes of Prometheus' usual 30s."""
+    """Age beyond which a sample is unknown; better three times the scrape interval or more. Default 1m: four scrapes
+    of the chart's PodMonitor."""
     on_outage: OnOutage = OnOutage.HOLD
     """While metrics are missing: `Hold` keeps verdict and settings, `Normal` sets what holds outside a
     backlog. Default `Hold`: missing data is no reason to change a running job."""
@@ -206,7 +207,7 @@ class SparkApplication(ApiModel):
     metadata: Metadata
     """Kubernetes' own metadata."""
     spec: SparkApplicationSpec
-    """What is declared. Headgate never writes it."""
+    """What is declared: the script (`main.file`) and what is to hold for it. Headgate never writes it."""
     status: SparkApplicationStatus | None = None
     """What was observed and decided. Only Headgate writes it."""
 

@@ -150,7 +150,8 @@ class Source(ApiModel):
 
     name: Name
     """Name that the job gives the source: `readStream.name(...)` (Spark 4.2 and later, with the property
-    `spark.sql.streaming.queryEvolution.enableSourceEvolution` and a fresh checkpoint), else its Kafka topic."""
+    `spark.sql.streaming.queryEvolution.enableSourceEvolution` and a fresh checkpoint), else its Kafka topic,
+    else the last part of its path."""
     backlog: SourceBacklog = SourceBacklog()
     """What counts as a backlog of this source. Default: nothing, apart from a history being read (`after`)."""
     rate_limit: RateLimit | None = None
