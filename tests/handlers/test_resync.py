@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -213,6 +214,25 @@ def test_what_went_while_the_listing_was_on_its_way_was_not_missed() -> None:
     world.compares()
 
     assert world.missed == {}
+
+
+def test_what_went_while_the_listing_was_on_its_way_is_not_waited_for() -> None:
+    """It would be until the next comparison, minutes later, and the operator be restarted for a dead watch."""
+    world = World()
+    flights, driver = application("flights"), pod("flights-driver-1", of="flights")
+    world.watches.application("ADDED", flights)
+    world.watches.pod("ADDED", driver)
+    world.api.objects = {APPLICATIONS: [flights], PODS: [driver]}
+
+    def gone() -> None:
+        world.watches.pod("DELETED", pod("flights-driver-1", of="flights", version=2))
+        world.watches.application("DELETED", application("flights", 3))
+
+    world.api.on_list = gone
+    world.compares()
+
+    assert world.watches.behind(math.inf) == 0.0
+    assert world.watches.are_synced()
 
 
 def test_a_listing_that_fails_changes_nothing() -> None:

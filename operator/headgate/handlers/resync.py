@@ -130,7 +130,7 @@ class Resync:
 
     async def _compare(self, kind: Kind, scope: Scope) -> None:
         before = self.known.objects(kind, scope)
-        gone = self.known.gone_applications() if kind == APPLICATIONS else frozenset()
+        gone = self.known.gone(kind) if kind == APPLICATIONS else frozenset()
         then = history.Known({uid: known.version for uid, known in before.items()}, gone)
         rest = 1 / LISTING - 1 if self.synced.is_set() else 0.0
         items = await self.listing.list(kind, scope, labels=SELECTORS[kind], metadata_only=True, rest=rest)
@@ -144,7 +144,10 @@ class Resync:
                 f"a {kind.plural[:-1]} is gone, and no watch has said so", object=vanished["metadata"]["name"]
             )
             self.watches.vanished(kind, vanished)
-        self.watches.versions[kind].expect(listed, time.monotonic(), scope)
+        # The listing is of the moment of its first page: of what has gone since then no watch will tell again.
+        gone_since = self.known.gone(kind)
+        awaited = [metadata for metadata in listed if metadata["uid"] not in gone_since]
+        self.watches.versions[kind].expect(awaited, time.monotonic(), scope)
 
     async def _until_synced(self, seconds: float) -> None:
         """Wait for the watches to tell what was listed, and not for long."""

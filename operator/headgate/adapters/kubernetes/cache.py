@@ -84,9 +84,9 @@ class Cache:
         found = (packed for family in families for (of, _), packed in family.items() if of == kind)
         return {one.uid: one for one in found}
 
-    def gone_applications(self) -> frozenset[str]:
-        """Return the uids of applications that are known to be gone."""
-        return frozenset(uid for uid, kind in self._gone.items() if kind == APPLICATIONS)
+    def gone(self, kind: Kind) -> frozenset[str]:
+        """Return the uids of the applications, or of the pods, that are known to be gone."""
+        return frozenset(uid for uid, of in self._gone.items() if of == kind)
 
     def stalled(self) -> int:
         """Return how many applications wait for a person, by their condition `Stalled`; from any thread."""
