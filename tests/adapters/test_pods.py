@@ -251,6 +251,17 @@ def test_a_driver_has_started_when_its_container_has() -> None:
     assert driver_of(pod(phase="Pending"), 3, AT).started_at == unix_time(CREATED)
 
 
+@pytest.mark.parametrize("never", [None, "1970-01-01T00:00:00Z"])
+def test_one_that_could_not_be_started_ran_for_no_time(never: str | None) -> None:
+    """containerd has no moment for what has not happened, and the kubelet tells the first one of its clock."""
+    driver = driver_of(pod(**ended(128, reason="StartError", startedAt=never)), 3, AT)
+    assert driver.exit is not None
+    assert (driver.started_at, driver.exit.at) == (unix_time(FINISHED), unix_time(FINISHED))
+    driver = driver_of(pod(**ended(137, startedAt=never, finishedAt=never)), 3, AT)
+    assert driver.exit is not None
+    assert (driver.started_at, driver.exit.at) == (unix_time(CREATED), AT)
+
+
 def test_what_the_kubelet_says_reaches_people() -> None:
     told = driver_of(pod(**waiting("ErrImagePull", "manifest for x:1 not found")), 3, AT).obstacle
     assert told is not None

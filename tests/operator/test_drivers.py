@@ -506,6 +506,22 @@ def test_a_driver_that_fails_every_time_ends_as_failed_with_its_count() -> None:
     assert o.names == ["flights-driver-4"]
 
 
+def test_a_driver_whose_container_cannot_be_started_uses_its_retries_up() -> None:
+    """An image without `headgate-run`, say: the kubelet dates the start of what never ran to 1970."""
+    o = Operation()
+    o.declare(restart={"maxRetries": 1, "backoff": "10s"})
+    for attempt in (1, 2):
+        o.cluster.now += 60
+        o.reconciles(4)
+        o.cluster.pod_ends(
+            f"flights-driver-{attempt}", 128, reason="StartError", startedAt="1970-01-01T00:00:00Z"
+        )
+        o.reconciles(1)
+        assert failures(o) == attempt
+    assert o.state() == "Failed"
+    assert o.condition("Stalled")["reason"] == "RetriesExhausted"
+
+
 def test_an_answer_that_is_lost_starts_no_second_driver() -> None:
     o = Operation()
     lost = {"apply sparkapplications/status", "create pods", "patch sparkapplications"}

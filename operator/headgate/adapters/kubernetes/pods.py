@@ -74,10 +74,12 @@ def driver_of(pod: Manifest, attempt: int, now: float) -> SeenDriver:
     metadata = pod["metadata"]
     annotations, state = metadata.get("annotations", {}), _state(pod)
     ran = state.get("terminated") or state.get("running") or {}
-    started = ran.get("startedAt") or metadata["creationTimestamp"]
+    started_at = _moment(ran.get("startedAt"))
+    if started_at is None:  # one that could not be started ran for no time
+        started_at = _moment(ran.get("finishedAt"))
     return SeenDriver(
         attempt=attempt,
-        started_at=unix_time(started),
+        started_at=unix_time(metadata["creationTimestamp"]) if started_at is None else started_at,
         revision=annotations.get(REVISION),
         is_ready=_is_ready(pod),
         is_leaving="deletionTimestamp" in metadata,
@@ -85,6 +87,12 @@ def driver_of(pod: Manifest, attempt: int, now: float) -> SeenDriver:
         obstacle=_obstacle(pod, now),
         exit=_exit(pod, state["terminated"], now) if "terminated" in state else None,
     )
+
+
+def _moment(text: str | None) -> float | None:
+    """Return a moment as Unix time; `None` where there was none, which kubelets may tell as the first of 1970."""
+    moment = 0.0 if text is None else unix_time(text)
+    return moment if moment > 0 else None
 
 
 def _state(pod: Manifest) -> Mapping[str, Any]:
@@ -142,9 +150,9 @@ def _was_turned_away(pod: Manifest) -> bool:
 
 def _exit(pod: Manifest, terminated: Mapping[str, Any], now: float) -> Exit:
     disruption = _disruption(pod)
-    finished_at = terminated.get("finishedAt")
+    finished_at = _moment(terminated.get("finishedAt"))
     return Exit(
-        at=now if finished_at is None else unix_time(finished_at),
+        at=now if finished_at is None else finished_at,
         code=terminated.get("exitCode"),
         note=disruption if disruption is not None else _last_words(terminated),
         is_disruption=disruption is not None,
