@@ -158,12 +158,22 @@ ROWS = (
         note="query q: batch 7 has failed",
     ),
     Row(
-        "the runtime lost it",
-        pod(**ended(137, reason="ContainerStatusUnknown")),
+        "the kubelet could not find it any more",
+        pod(**ended(137, reason="ContainerStatusUnknown", message="The container could not be located")),
         alive=False,
         code=137,
-        note="ContainerStatusUnknown",
+        disrupted=True,
+        note="ContainerStatusUnknown: The container could not be located",
     ),
+    Row(
+        "its node was switched off and on",
+        pod(**ended(255, reason="Unknown")),
+        alive=False,
+        code=255,
+        disrupted=True,
+        note="Unknown",
+    ),
+    Row("it ended with that code itself", pod(**ended(255, reason="Error")), alive=False, code=255),
     Row(
         "ended although a sidecar still runs",
         pod(**ended(1) | {"phase": "Running"}),
@@ -305,6 +315,14 @@ def test_an_init_container_that_fails_fails_the_attempt_and_is_named() -> None:
         1,
         "init container fetch ended with exit code 3: no such bucket",
     )
+
+
+def test_an_init_container_that_nobody_saw_end_is_no_failure_of_the_attempt() -> None:
+    lost = {"name": "fetch", "state": {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown"}}}
+    found = pod(**waiting("PodInitializing") | {"phase": "Failed", "initContainerStatuses": [lost]})
+    driver = driver_of(found, 3, AT)
+    assert driver.exit is not None
+    assert driver.exit.is_disruption
 
 
 def test_an_init_container_that_cannot_start_is_named() -> None:

@@ -277,6 +277,18 @@ def test_a_pod_evicted_by_the_kubelet_comes_back() -> None:
     assert o.names == ["flights-driver-2"]
 
 
+@pytest.mark.parametrize(("code", "reason"), [(255, "Unknown"), (137, "ContainerStatusUnknown")])
+def test_a_driver_whose_node_was_switched_off_and_on_costs_no_retry(code: int, reason: str) -> None:
+    o = Operation()
+    o.run(restart={"maxRetries": 0})
+    o.cluster.pod_ends("flights-driver-1", code, reason=reason)
+    o.reconcile()
+    assert (o.state(), failures(o)) == ("BackingOff", 0)
+    o.reconcile(seconds=10)
+    o.reconciles(2)
+    assert o.names == ["flights-driver-2"]
+
+
 def test_disruptions_in_a_row_wait_longer_each_time_and_never_end_it() -> None:
     o = Operation()
     o.run(restart={"maxRetries": 1, "backoff": "10s"})

@@ -58,6 +58,10 @@ IN_THE_MAKING = frozenset({"ContainerCreating", "PodInitializing"})
 DISRUPTIONS = frozenset({"Evicted", "NodeLost", "NodeShutdown", "Preempting", "Shutdown", "Terminated"})
 """Reasons of the kubelet for a pod that it ended although nothing was wrong with it."""
 
+LOST = frozenset({"ContainerStatusUnknown", "Unknown"})
+"""Reasons of the kubelet, and of containerd, for a container that is gone and that nobody saw end: its node was
+switched off and on, for instance. The exit code (137, 255) is made up."""
+
 
 def attempt_of(pod: Manifest) -> int | None:
     """Return which attempt the pod is; `None` where its label does not say."""
@@ -113,7 +117,8 @@ def _failed_init(pod: Manifest) -> Mapping[str, Any] | None:
         if (code := end.get("exitCode", 0)) != 0:
             words = last_words(end.get("message") or "") or end.get("reason", "Error")
             message = f"init container {one['name']} ended with exit code {code}: {words}"
-            return {**end, "exitCode": 1, "reason": "Error", "message": message}
+            reason = end["reason"] if end.get("reason") in LOST else "Error"
+            return {**end, "exitCode": 1, "reason": reason, "message": message}
     return None
 
 
@@ -149,7 +154,7 @@ def _was_turned_away(pod: Manifest) -> bool:
 
 
 def _exit(pod: Manifest, terminated: Mapping[str, Any], now: float) -> Exit:
-    disruption = _disruption(pod)
+    disruption = _disruption(pod, terminated)
     finished_at = _moment(terminated.get("finishedAt"))
     return Exit(
         at=now if finished_at is None else finished_at,
@@ -160,15 +165,18 @@ def _exit(pod: Manifest, terminated: Mapping[str, Any], now: float) -> Exit:
     )
 
 
-def _disruption(pod: Manifest) -> str | None:
-    """Return who ended the driver, if it was not the driver itself."""
+def _disruption(pod: Manifest, terminated: Mapping[str, Any]) -> str | None:
+    """Return who ended the driver, if it was not the driver itself, as far as anybody saw."""
     status, target = pod.get("status", {}), condition_of(pod, "DisruptionTarget")
     reason: str = status.get("reason", "")
     if reason in DISRUPTIONS:
         return in_words(reason, status.get("message"))
     if target.get("status") == "True":
         return in_words(str(target.get("reason")), target.get("message"))
-    return "its pod was deleted" if "deletionTimestamp" in pod["metadata"] else None
+    if "deletionTimestamp" in pod["metadata"]:
+        return "its pod was deleted"
+    lost: str = terminated.get("reason", "")
+    return in_words(lost, terminated.get("message")) if lost in LOST else None
 
 
 def _was_oom_killed(terminated: Mapping[str, Any]) -> bool:
