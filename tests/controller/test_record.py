@@ -88,7 +88,7 @@ def test_an_application_of_any_name_can_be_stopped_and_let_go(name: str) -> None
     standing = minimal_application(leaving)
     assert (standing.name, standing.metadata.generation, standing.spec.suspend) == (name, 1, True)
     assert standing.spec.stop.grace_period.total_seconds() == 90
-    overdue = [is_overdue(leaving, asked_at + seconds) for seconds in (89, 90 + RELEASE_SECONDS)]
+    overdue = [is_overdue(leaving, asked_at, asked_at + seconds) for seconds in (89, 90 + RELEASE_SECONDS)]
     assert overdue == [False, True]
 
 
@@ -96,7 +96,9 @@ def test_an_application_of_any_name_can_be_stopped_and_let_go(name: str) -> None
 def test_how_long_it_waits_is_known_whatever_the_spec_is(spec: Any) -> None:
     leaving = {**stored(), "spec": spec}
     leaving["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [FINALIZER]}
-    assert is_overdue(leaving, unix_time("2027-01-01T00:00:00Z"))
+    asked_at = unix_time("2026-01-01T00:00:00Z")
+    assert is_overdue(leaving, asked_at, unix_time("2027-01-01T00:00:00Z"))
+    assert not is_overdue(leaving, None, unix_time("2027-01-01T00:00:00Z")), "nobody has tried yet"
 
 
 @pytest.mark.parametrize("name", ["orders.v2", "2024-orders", "a" * 41])

@@ -54,9 +54,10 @@ def test_somebody_is_called_a_minute_after_an_obstacle_was_seen(skew: float) -> 
 def test_a_deleted_application_waits_for_its_driver_as_long_as_ever(skew: float) -> None:
     driver = SeenDriver(attempt=1, started_at=NOW - 60)
     deleted = replace(WANTED, deletion_asked_at=NOW - 1 + min(skew, 0.0))
-    stopping = replace(KNOWN, stop_asked_at=NOW)
+    first = next_step(driver, deleted, KNOWN, now=NOW, jitter=0.0)
+    stopping = first.history
     step = next_step(driver, deleted, stopping, now=NOW + 100, jitter=0.0)
-    assert step.action == Stop(attempt=1)
+    assert first.action == step.action == Stop(attempt=1)
     late = NOW + GRACE + RELEASE_SECONDS
     assert next_step(driver, deleted, stopping, now=late, jitter=0.0).action == Release()
 

@@ -413,6 +413,38 @@ def test_a_deletion_never_hangs() -> None:
     assert ("sparkapplications", *KEY) not in o.cluster.objects
 
 
+def test_a_deletion_that_no_operator_was_there_for_waits_for_the_driver_all_the_same() -> None:
+    o = Operation()
+    o.run()
+    o.cluster.remove(KEY)
+    o.cluster.now += 600
+    o.restart()
+    o.reconciles(2)
+    assert (o.state(), o.condition("Ready")["reason"]) == ("Stopping", "Deleted")
+    assert o.pod["metadata"]["deletionGracePeriodSeconds"] == 130
+    o.cluster.pod_ends("flights-driver-1", 0)
+    o.reconciles(2)
+    assert ("sparkapplications", *KEY) not in o.cluster.objects
+
+
+def test_one_failure_after_a_long_absence_of_the_operator_lets_no_application_go() -> None:
+    def is_down(call: str) -> None:
+        if "status" in call:
+            raise ApiUnavailable("503")
+
+    o = Operation()
+    o.run()
+    o.cluster.remove(KEY)
+    o.cluster.now += 600
+    o.restart()
+    o.cluster.before = is_down
+    o.reconciles(1)
+    assert ("sparkapplications", *KEY) in o.cluster.objects
+    o.cluster.now += 200
+    o.reconciles(1)
+    assert ("sparkapplications", *KEY) not in o.cluster.objects
+
+
 def test_an_application_that_never_started_is_deleted_at_once() -> None:
     o = Operation()
     o.declare(suspend=True)

@@ -85,6 +85,7 @@ def test_a_status_that_is_refused_keeps_an_application_for_its_grace_period_and_
     o.run(stop={"gracePeriod": grace})
     o.cluster.before = refusing("apply sparkapplications/status")
     o.cluster.remove(KEY)
+    o.reconciles(1)
     seconds = {"2m": 120.0, "10m": 600.0}[grace] + RELEASE
     pass_by(o, seconds - 5)
     assert is_there(o)

@@ -129,6 +129,8 @@ class Controller:
             return None
         record = self._record(key, manifest)
         record.is_surprised = False
+        if record.leaving_since is None and "deletionTimestamp" in manifest["metadata"]:
+            record.leaving_since = self._clock()
         try:
             look_again_at = await self._reconcile(key, manifest, record)
         except (ApiConflict, ApiNotFound):
@@ -136,7 +138,7 @@ class Controller:
             await self._look(key, manifest)
             raise
         except Exception:
-            await self._let_go_in_time(key)
+            await self._let_go_in_time(key, record)
             raise
         return self._clock() if record.is_surprised else look_again_at
 
@@ -161,14 +163,14 @@ class Controller:
             minimal_application(manifest), jitter=self._jitter(), refused=declared
         )
 
-    async def _let_go_in_time(self, key: Key) -> None:
+    async def _let_go_in_time(self, key: Key, record: ApplicationRecord) -> None:
         """Let an application go that should have gone by now: a reconcile that fails each time must not keep it.
 
         Whatever the reconcile would have done first, its status above all, is left out. What is left of a driver goes
         with the application, as everything that it owns.
         """
         manifest = self.cache.application(key)
-        if manifest is None or not is_overdue(manifest, self._clock()):
+        if manifest is None or not is_overdue(manifest, record.leaving_since, self._clock()):
             return
         log.error("its reconciles fail, and it should be deleted by now: it is let go", application=str(key))
         writer = Writer(

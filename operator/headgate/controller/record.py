@@ -29,7 +29,6 @@ from headgate.adapters.kubernetes.packing import (
 )
 from headgate.adapters.kubernetes.properties import LARGEST_CONF, DriverDefaults
 from headgate.adapters.kubernetes.refusals import Trouble
-from headgate.adapters.kubernetes.times import unix_time
 from headgate.api.application import Metadata, SparkApplication, Stop, application_schema
 from headgate.api.finding import Severity
 from headgate.api.schema import without_empty
@@ -72,6 +71,8 @@ class ApplicationRecord:
     """Digest of the application's status, with the memory in it, as it was read or written last."""
     is_surprised: bool = False
     """Whether the reconcile under way has learned what it was not decided on."""
+    leaving_since: float | None = None
+    """Unix time of the first reconcile that has found it deleted; `None`: it is not, as far as is known."""
     mark: Mark | None = None
     """Generation and annotations of what was declared last: what is told apart by it is judged anew."""
     _memory: bytes | None = None
@@ -208,10 +209,12 @@ def _stop(manifest: Manifest) -> dict[str, Any]:
     return declared
 
 
-def is_overdue(manifest: Manifest, now: float) -> bool:
-    """Return whether the application is deleted, and waits for its driver longer than it was to do."""
-    metadata = manifest["metadata"]
-    if "deletionTimestamp" not in metadata or FINALIZER not in metadata.get("finalizers", ()):
+def is_overdue(manifest: Manifest, leaving_since: float | None, now: float) -> bool:
+    """Return whether the application is deleted, and waits for its driver longer than it was to do.
+
+    The wait counts from when somebody was there to end its driver, `leaving_since`.
+    """
+    if leaving_since is None or FINALIZER not in manifest["metadata"].get("finalizers", ()):
         return False
     grace_seconds = Stop.model_validate(_stop(manifest)).grace_period.total_seconds()
-    return now >= unix_time(metadata["deletionTimestamp"]) + grace_seconds + RELEASE_SECONDS
+    return now >= leaving_since + grace_seconds + RELEASE_SECONDS

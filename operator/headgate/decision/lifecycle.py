@@ -75,13 +75,13 @@ def next_step(  # noqa: PLR0913  three things that are seen, and the two that ma
 def deletion_has_waited_long_enough(s: Situation) -> Step | None:
     """Whatever keeps the driver from ending, the resource is let go; what is left of it goes with it.
 
-    The wait counts from when the driver was asked to stop, since the API server's clock dates the deletion.
+    The wait counts from when the driver was asked to stop: the API server's clock dates the deletion, and there may
+    have been nobody to ask it for a while.
     """
-    asked_at = s.desired.deletion_asked_at
-    if s.living is None or asked_at is None:
+    stop_asked_at = s.history.stop_asked_at
+    if s.living is None or s.desired.deletion_asked_at is None or stop_asked_at is None:
         return None
-    since = min(asked_at, s.now) if s.history.stop_asked_at is None else s.history.stop_asked_at
-    if s.now < since + s.desired.grace_period_seconds + RELEASE_SECONDS:
+    if s.now < stop_asked_at + s.desired.grace_period_seconds + RELEASE_SECONDS:
         return None
     message = f"attempt {s.living.attempt} has not ended in time; the application is deleted without waiting"
     return s.step(State.STOPPING, Release(), StepReason.DELETED, message)
