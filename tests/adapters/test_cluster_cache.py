@@ -76,6 +76,28 @@ def test_what_is_gone_stays_gone_whatever_is_heard_late() -> None:
     assert (cache.application(KEY), cache.pods(KEY), list(cache.keys())) == (None, (), [])
 
 
+def test_a_pod_that_has_its_labels_again_is_there_again() -> None:
+    """A watch by labels tells of a pod that lost them as of one that is gone."""
+    cache = Cache()
+    cache.put_pod(pod(2))
+    cache.drop_pod(pod(3))
+    assert cache.put_pod(pod(3)) is None
+    assert cache.put_pod(pod(4)) == KEY
+    assert [one["metadata"]["resourceVersion"] for one in cache.pods(KEY)] == ["4"]
+    cache.drop_pod(pod(5))
+    assert cache.put_pod(pod(4)) is None
+
+
+def test_what_a_listing_or_an_answer_has_told_to_be_gone_is_gone_for_good() -> None:
+    cache, gone = Cache(), pod(3)
+    del gone["metadata"]["resourceVersion"]
+    cache.put_pod(pod(2))
+    cache.drop_pod(gone)
+    cache.put_application(application(4))
+    cache.drop_application(application(5))
+    assert (cache.put_pod(pod(9)), cache.put_application(application(9))) == (None, None)
+
+
 def test_a_new_object_of_the_same_name_is_another_one() -> None:
     cache = Cache()
     cache.put_application(application(1, uid="a"))

@@ -6,6 +6,9 @@ import gc
 from collections import Counter
 from types import BuiltinFunctionType, FunctionType, ModuleType
 
+import pytest
+
+from headgate.adapters.kubernetes import cache
 from headgate.adapters.kubernetes.events import EventRecorder
 from headgate.key import Key
 from support.fake_cluster import FakeCluster
@@ -53,7 +56,8 @@ def held(operator: Operation) -> Counter[str]:
     return Counter(type(one).__name__ for one in found.values())
 
 
-def test_an_application_that_is_gone_leaves_nothing_behind() -> None:
+def test_an_application_that_is_gone_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "GONE_KEPT", 4)  # of what is gone so much is remembered, and no more
     operator = Operation()
     for number in range(3):
         lives(operator, f"first-{number}")

@@ -498,6 +498,34 @@ def test_a_driver_whose_labels_are_taken_off_gets_no_other_one_beside_it(label: 
     assert "flights-driver-2" in o.names
 
 
+def test_a_driver_that_gets_its_labels_back_is_known_again_and_runs_on() -> None:
+    o = Operation()
+    o.run()
+    o.acknowledge()
+    labels = hides(o)["metadata"]["labels"]
+    o.reconciles(1)
+    assert o.state() == "BackingOff"
+    o.cluster.edit(PODS, POD, lambda known: known["metadata"].update(labels=labels))
+    o.reconciles(2)
+    assert (o.names, o.state()) == (["flights-driver-1"], "Running")
+
+
+def test_a_driver_that_gets_its_labels_back_late_goes_before_the_next_one_comes() -> None:
+    o = Operation()
+    o.run()
+    labels = hides(o)["metadata"]["labels"]
+    for _ in range(10):
+        o.cluster.now += 30
+        o.reconciles(1)
+    assert o.condition("Ready")["reason"] == "PredecessorRemains"
+    o.cluster.edit(PODS, POD, lambda known: known["metadata"].update(labels=labels))
+    o.reconciles(2)
+    assert (o.names, o.state()) == (["flights-driver-1"], "Stopping")
+    o.cluster.pod_ends("flights-driver-1", 0)
+    o.reconciles(3)
+    assert o.names == ["flights-driver-2"]
+
+
 def test_a_driver_whose_labels_are_taken_off_is_replaced_once_somebody_deletes_it() -> None:
     o = Operation()
     o.run()

@@ -224,6 +224,7 @@ class Controller:
             before.pop(pod["metadata"]["uid"], None)
             self.pod_seen(pod)
         for pod in before.values():
+            del pod["metadata"]["resourceVersion"]  # as it was known: it went in a later one
             self.pod_gone(pod)
 
     def _answered(self, manifest: Manifest) -> None:

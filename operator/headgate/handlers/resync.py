@@ -139,6 +139,7 @@ class Resync:
         present = {metadata["uid"] for metadata in listed}
         for uid in (before.keys() & self.known.objects(kind, scope).keys()) - present:
             vanished = before[uid].open()
+            del vanished["metadata"]["resourceVersion"]  # as it was known: it went in a later one
             self.metrics.missed.labels(kind.plural).inc()
             log.warning(
                 f"a {kind.plural[:-1]} is gone, and no watch has said so", object=vanished["metadata"]["name"]

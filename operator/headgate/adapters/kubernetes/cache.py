@@ -1,13 +1,15 @@
 """What is known of the cluster: fed by watches and by the answers to our own writes.
 
 Both come in any order, so the object with the newest resource version wins, and an object that is gone stays
-gone: an old event must not bring it back. Of one version with two contents the later one holds: a store that was put
-back gives a version again, and a newer CRD other defaults. What nobody reads of an object is left out, and the rest
-is packed, since a large cluster has ten thousand of each.
+gone: an old event must not bring it back. A pod that a watch has told to be gone may only have lost the labels that
+it is found by, and is there again in a later version. Of one version with two contents the later one holds: a store
+that was put back gives a version again, and a newer CRD other defaults. What nobody reads of an object is left out,
+and the rest is packed, since a large cluster has ten thousand of each.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -57,8 +59,8 @@ class Cache:
         self._families: dict[Key, dict[Slot, Packed]] = {}
         self._stalled: set[Key] = set()
         """Those of them that wait for a person."""
-        self._gone: dict[str, Kind] = {}
-        """By uid, the oldest first."""
+        self._gone: dict[str, tuple[Kind, float]] = {}
+        """By uid, the oldest first, with the version in which it went; one that is gone for good has no last one."""
 
     def keys(self) -> Collection[Key]:
         """Return the keys of the applications that are there, or of which a pod is."""
@@ -86,7 +88,7 @@ class Cache:
 
     def gone(self, kind: Kind) -> frozenset[str]:
         """Return the uids of the applications, or of the pods, that are known to be gone."""
-        return frozenset(uid for uid, of in self._gone.items() if of == kind)
+        return frozenset(uid for uid, (of, _) in self._gone.items() if of == kind)
 
     def stalled(self) -> int:
         """Return how many applications wait for a person, by their condition `Stalled`; from any thread."""
@@ -114,7 +116,10 @@ class Cache:
         return key if key is not None and self._put(key, PODS, manifest, _slim_pod) else None
 
     def drop_pod(self, manifest: Manifest) -> Key | None:
-        """Take in that a driver pod is gone; returns whose it was, or `None` for a pod of another kind."""
+        """Take in that a driver pod is gone; returns whose it was, or `None` for a pod of another kind.
+
+        One without a resource version is gone for good.
+        """
         key = application_of(manifest)
         if key is not None:
             self._drop(key, PODS, manifest)
@@ -123,20 +128,22 @@ class Cache:
     def _put(self, key: Key, kind: Kind, manifest: Manifest, slim: Callable[[Manifest], Manifest]) -> bool:
         """Keep an object, without what nobody reads, if it is news; returns whether it is."""
         metadata, version = manifest["metadata"], version_of(manifest)
-        slot = kind, metadata["name"]
+        slot, uid = (kind, metadata["name"]), metadata["uid"]
         known = self._families.get(key, {}).get(slot)
         is_old = known is not None and version < known.version
-        if metadata["uid"] in self._gone or is_old:
+        if is_old or (uid in self._gone and version <= self._gone[uid][1]):
             return False
         if known is not None and version == known.version and slim(manifest) == known.open():
             return False
+        self._gone.pop(uid, None)
         self._families.setdefault(key, {})[slot] = Packed(slim(manifest))
         return True
 
     def _drop(self, key: Key, kind: Kind, manifest: Manifest) -> bool:
         """Take in that an object is gone, and its uid with it for good; returns whether it was known."""
         uid, slot = manifest["metadata"]["uid"], (kind, manifest["metadata"]["name"])
-        self._gone[uid] = kind
+        is_for_good = kind == APPLICATIONS or "resourceVersion" not in manifest["metadata"]
+        self._gone[uid] = kind, math.inf if is_for_good else version_of(manifest)
         while len(self._gone) > GONE_KEPT:
             del self._gone[next(iter(self._gone))]
         family = self._families.get(key, {})
