@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -539,6 +540,23 @@ def test_a_driver_whose_labels_are_taken_off_is_replaced_once_somebody_deletes_i
     o.cluster.pod_ends("flights-driver-1", 0)
     o.reconciles(2)
     assert o.names == ["flights-driver-2"]
+
+
+def test_another_pod_that_has_the_name_of_the_driver_is_told_with_the_remedy() -> None:
+    o = Operation()
+    o.declare()
+    stranger = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": POD.name, "namespace": POD.namespace}}
+    asyncio.run(o.cluster.create(PODS, {**stranger, "spec": {}}))
+    o.reconciles(2)
+    for _ in range(3):
+        o.cluster.now += 30
+        o.reconciles(1)
+    assert (o.state(), o.condition("Ready")["reason"]) == ("Pending", "PredecessorRemains")
+    assert o.condition("Stalled")["status"] == "True"
+    assert "kubectl delete pod flights-driver-1" in o.condition("Stalled")["message"]
+    o.cluster.vanish(POD.name)
+    o.reconciles(2)
+    assert o.pod["metadata"]["labels"][ROLE] == "driver"
 
 
 def test_the_driver_that_runs_is_found_again_when_the_status_is_lost() -> None:

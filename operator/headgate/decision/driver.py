@@ -88,7 +88,7 @@ class StepReason(StrEnum):
     START_REFUSED = "StartRefused"
     """The driver may not be created, for a reason that the message gives."""
     PREDECESSOR_REMAINS = "PredecessorRemains"
-    """A driver from before has to go first: of an application of the same name, or one whose labels were changed."""
+    """A pod has to go first: a driver of an application of the same name, or one whose labels were changed."""
     POD_HELD = "PodHeld"
     """A driver from before has ended, and somebody else's finalizer keeps its pod."""
     DELETED = "Deleted"

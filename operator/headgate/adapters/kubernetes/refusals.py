@@ -40,6 +40,18 @@ class PredecessorRemains(TransientError):  # noqa: N818  named after the reason 
         )
 
 
+class NameIsTaken(PredecessorRemains):
+    """The pod that is to be made is there already, and nothing says that it is a driver."""
+
+    def __init__(self, application: Key, pod: str) -> None:
+        super().__init__(application, pod)
+        self.remedy = (
+            f"there is a pod {pod} already, without the labels of a driver: either it is none of ours, or somebody "
+            f"takes the labels off, a webhook say; see to that and delete it (kubectl delete pod {pod}), and the "
+            "attempt starts"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Trouble:
     """What keeps failing, as what stands in the way."""

@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, assert_never
 
+from headgate.adapters.kubernetes.cache import application_of
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, ApiServer, Manifest
 from headgate.adapters.kubernetes.manifests import Owner
 from headgate.adapters.kubernetes.names import CONTROL, FINALIZER
 from headgate.adapters.kubernetes.pods import attempt_of, is_ended
-from headgate.adapters.kubernetes.refusals import PredecessorRemains
+from headgate.adapters.kubernetes.refusals import NameIsTaken, PredecessorRemains
 from headgate.adapters.kubernetes.writes import (
     CreateDriver,
     EndPod,
@@ -147,14 +148,20 @@ class Writer:
             raise
 
     async def _create(self, pod: Manifest) -> None:
-        """Create the pod. One of that name is looked at before anything is decided again."""
+        """Create the pod. One of that name is looked at before anything is decided again.
+
+        Where it is not to be seen as a driver, no other decision would come of that.
+        """
         await self._require_no_predecessor(attempt_of(pod) or 0)
         self._require_fresh()
         try:
             self._seen(await self._cluster.create(PODS, pod))
         except ApiConflict:
             with suppress(ApiNotFound):
-                self._seen(await self._cluster.get(PODS, key_of(pod)))
+                found = await self._cluster.get(PODS, key_of(pod))
+                self._seen(found)
+                if application_of(found) != self._key:
+                    raise NameIsTaken(self._key, pod["metadata"]["name"]) from None
             raise
 
     async def _require_no_predecessor(self, attempt: int) -> None:
