@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headgate.adapters.kubernetes.client import APPLICATIONS
+from headgate.adapters.kubernetes.names import FINALIZER
 from support.operating import KEY, Operation
 
 
@@ -48,6 +49,31 @@ def test_the_first_write_is_the_finalizer_then_the_status_then_the_driver() -> N
         "apply sparkapplications/status",
         "create pods",
     ]
+
+
+def test_a_finalizer_that_is_lost_while_a_driver_runs_is_put_back() -> None:
+    """`kubectl replace`, as Argo CD's `Replace=true`, leaves of an object what is in the file."""
+    o = Operation()
+    o.run()
+    o.cluster.edit(APPLICATIONS, KEY, lambda known: known["metadata"].pop("finalizers"))
+    o.reconcile()
+    assert o.cluster.application(KEY)["metadata"]["finalizers"] == [FINALIZER]
+    o.cluster.remove(KEY)
+    o.reconcile()
+    assert o.state() == "Stopping"
+    o.cluster.edit(APPLICATIONS, KEY, lambda known: known["metadata"].update(finalizers=["example.com/x"]))
+    o.reconcile()
+    assert o.cluster.application(KEY)["metadata"]["finalizers"] == ["example.com/x"]
+
+
+def test_a_finalizer_is_put_back_under_a_spec_that_is_refused() -> None:
+    o = Operation()
+    o.run()
+    o.cluster.edit(APPLICATIONS, KEY, lambda known: known["metadata"].pop("finalizers"))
+    o.declare(main={"file": "job.py"})
+    o.reconcile()
+    assert o.condition("Ready")["reason"] == "InvalidSpec"
+    assert o.cluster.application(KEY)["metadata"]["finalizers"] == [FINALIZER]
 
 
 def test_a_reconcile_with_nothing_new_writes_nothing() -> None:

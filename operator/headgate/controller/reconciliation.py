@@ -130,6 +130,8 @@ class Reconciliation:
         living = drivers.living
         status = ApplicationStatus(sight.application, pending)
         self._finalizer = ObjectFinalizer(sight.application, pending)
+        self._holds = living is not None and self._finalizer.deletion_asked_at() is None
+        """Whether the application must be held: its driver lives. Whoever replaces the object takes that off."""
         self._ports = Ports(
             drivers=drivers,
             metrics=sight.metrics,
@@ -218,7 +220,7 @@ class Reconciliation:
             memory = memory.having_written_all(self._ports.write_policy, self._sight.now)
             shown = {} if memory.status is None else memory.status.model_dump(mode="json", exclude_none=True)
             pending.writes.insert(0, WriteStatus({**shown, "memory": memory.kept.to_json()}))
-        if creates:
+        if creates or self._holds:
             self._finalizer.hold()
         try:
             with nullcontext() if creates is None else self._around.owners.creating(creates.pod):
