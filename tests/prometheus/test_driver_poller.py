@@ -158,6 +158,21 @@ def test_a_driver_without_an_address_and_one_that_is_forgotten_are_not_asked(dri
     assert known(poller) == DriverMetrics()
 
 
+def test_what_an_application_said_that_is_gone_is_not_known_of_the_next_one_of_its_name(
+    drivers: Drivers,
+) -> None:
+    drivers.start(FLIGHTS, page(pending=5.0))
+    poller = drivers.poller(FLIGHTS)
+    poller.poll(100.0)
+    assert known(poller).queries
+    poller.forget(FLIGHTS)
+    poller.watch(FLIGHTS, application())
+    assert known(poller) == DriverMetrics()
+    drivers.start(FLIGHTS, page(pending=7.0))
+    assert poller.poll(105.0) == [FLIGHTS]
+    assert known(poller).queries["delays"].sources["flights"].pending_records == 7
+
+
 NOTHING_SUCH = [math.inf, -math.inf, math.nan, 1e308, 2.0**53 + 2, -1.0]
 
 

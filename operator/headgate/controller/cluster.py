@@ -195,6 +195,8 @@ class Controller:
         uid = manifest["metadata"]["uid"]
         record = self._records.get(key)
         if record is None or record.uid != uid:
+            if record is not None:  # another one of its name is gone
+                self._measurements.forget(key)
             record = self._records[key] = ApplicationRecord(uid)
         return record
 

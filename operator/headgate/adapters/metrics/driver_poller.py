@@ -95,12 +95,15 @@ class DriverPoller:
         self._threads = FairThreads(at_once, "scrape", share=min(SHARE, at_once), pace=PACE)
         self._running: dict[Key, tuple[Located, Future[Page | Outage]]] = {}
         self._known: dict[Key, _Known] = {}
+        self._forgotten: set[Key] = set()
+        """Of whom what is known, or under way, is of an application that is gone."""
 
     def watch(self, key: Key, application: SparkApplication) -> None:
         self._due.watch(key, application)
 
     def forget(self, key: Key) -> None:
         self._due.forget(key)
+        self._forgotten.add(key)
 
     def reconciled(self, key: Key, *, clock_at: float | None, again_at: float) -> None:  # noqa: ARG002
         """A reconcile has ended. While it says that a clock runs, each page is worth one: it has the rest as well."""
@@ -114,9 +117,13 @@ class DriverPoller:
         def read(driver: DriverMetrics | None, now: float) -> None:
             self._due.read(key, driver, _unanswered, now)
 
-        return _Port(self._known.get(key), read)
+        return _Port(None if key in self._forgotten else self._known.get(key), read)
 
     def poll(self, now: float) -> Collection[Key]:
+        for key in list(self._forgotten):
+            self._known.pop(key, None)
+            self._running.pop(key, None)
+            self._forgotten.discard(key)
         watched = self._due.all_watched()
         self._known = {key: known for key, known in self._known.items() if key in watched}
         for key in watched.keys() - self._running.keys():

@@ -17,7 +17,7 @@ class Measurements(Protocol):
         """Read what this application asks for, from now on."""
 
     def forget(self, key: Key) -> None:
-        """Read nothing more of this application."""
+        """Read nothing more of this application; what was read of it does not count for another of its name."""
 
     def reconciled(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
         """A reconcile has ended; from `clock_at` (Unix time) on a look is worth one though nothing is new.

@@ -16,7 +16,8 @@ asked by another thread at any time.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median_high
@@ -39,13 +40,18 @@ from headgate.reconcile.readings import Column, DriverMetrics
 
 MOST_BATCHES = 2
 """Batches of details that are fetched in one tick."""
+FORGOTTEN_SECONDS = 3600.0
+"""How long it is remembered that an application went: Prometheus answers with its series for minutes."""
 
 
 class PrometheusPoller:
     """Reads one Prometheus for everybody. `queried` is told how long each query took, and why one failed."""
 
-    def __init__(self, options: PrometheusOptions, queried: Queried = ignore) -> None:
+    def __init__(
+        self, options: PrometheusOptions, queried: Queried = ignore, clock: Callable[[], float] = time.time
+    ) -> None:
         self._options = options
+        self._clock = clock
         self._due = Due()
         self._fetch = Fetch(options, queried)
         self._expressions = Expressions(options, queried)
@@ -54,6 +60,8 @@ class PrometheusPoller:
         self._polled_at = -math.inf
         self._planned: dict[Key, float] = {}
         """When each application's next reconcile is planned for, at the latest."""
+        self._forgotten: dict[Key, float] = {}
+        """When applications went, in Unix time. The first driver of one of the same name has the name of theirs."""
 
     def watch(self, key: Key, application: SparkApplication) -> None:
         self._due.watch(key, application)
@@ -61,6 +69,7 @@ class PrometheusPoller:
     def forget(self, key: Key) -> None:
         self._due.forget(key)
         self._planned.pop(key, None)
+        self._forgotten[key] = self._clock()
 
     def reconciled(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
         self._due.reconciled(key, clock_at=clock_at)
@@ -75,7 +84,8 @@ class PrometheusPoller:
 
         watched = self._due.watched(key)
         answer = partial(self._expressions.answer, key.namespace)
-        return PrometheusMetrics(key, watched, self._published, answer, read)
+        oldest = self._forgotten.get(key, -math.inf)
+        return PrometheusMetrics(key, watched, self._published, answer, read, oldest=oldest)
 
     def poll(self, now: float) -> Collection[Key]:
         """Read all that is new, and return the applications that are worth a reconcile at `now` (Unix time).
@@ -83,6 +93,7 @@ class PrometheusPoller:
         Takes at most about four times `timeout_seconds`, when each query fails at its end. Raises nothing for
         what a server may do.
         """
+        self._remember_who_went(now)
         watched = self._due.all_watched()
         gap, self._polled_at = now - self._polled_at, now
         if not watched:
@@ -113,13 +124,22 @@ class PrometheusPoller:
         answer = self._expressions.answer(key.namespace, expression)
         return answer.value if answer.at >= oldest else None
 
+    def _remember_who_went(self, now: float) -> None:
+        """Forget what Prometheus has long forgotten; a clock that was set back makes nobody go in the future."""
+        for key, went_at in list(self._forgotten.items()):
+            if now - went_at > FORGOTTEN_SECONDS:
+                self._forgotten.pop(key, None)
+            elif went_at > now:
+                self._forgotten[key] = now
+
     def _look(self, watched: Mapping[Key, Watched], now: float) -> Published:
-        before = self._published
+        oldest = self._forgotten.copy()
+        before = self._published.since(oldest)
         try:
             times = self._fetch.scrape_times()
         except QueryFailure as failure:
             return replace(before, outage=failure.outage)
-        found = targets(times.samples, watched, now)
+        found = targets(times.samples, watched, now, oldest)
         self._pace = self._pace.following(before.targets.by_pod, found.by_pod)
         scrapes = columns.unchanged(found.by_pod, before.scrapes)
         scraped = {pod: target for pod, target in found.by_pod.items() if pod not in scrapes}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from headgate.adapters.metrics.due import Watched
-from headgate.adapters.metrics.prometheus.columns import Scrapes
+from headgate.adapters.metrics.prometheus.columns import Scraped, Scrapes
 from headgate.adapters.metrics.prometheus.details import Details
 from headgate.adapters.metrics.prometheus.expressions import Answer
 from headgate.adapters.metrics.prometheus.targets import Pod, Targets
@@ -44,18 +45,38 @@ class Published:
     failed: Mapping[Column, Outage] = field(default_factory=dict)
     """Why a column has nothing new."""
 
+    def since(self, oldest: Mapping[Key, float]) -> Published:
+        """Return it without what was scraped of an application before a Unix time of its own."""
+        too_old = {
+            pod
+            for pod, (target, driver) in (self.scrapes.items() if oldest else ())
+            if driver.at < oldest.get(target.run.key, -math.inf)
+        }
+        if not too_old:
+            return self
+        by_pod = {pod: one for pod, one in self.targets.by_pod.items() if pod not in too_old}
+        return dataclasses.replace(
+            self,
+            targets=dataclasses.replace(self.targets, by_pod=by_pod),
+            scrapes={pod: one for pod, one in self.scrapes.items() if pod not in too_old},
+            details={pod: one for pod, one in self.details.items() if pod not in too_old},
+        )
+
 
 class PrometheusMetrics:
     """What Prometheus knows of one application."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what there is of it, and whom to tell
         self,
         key: Key,
         watched: Watched | None,
         published: Published,
         answers: Callable[[str], Answer],
         read: Callable[[DriverMetrics | None, float], None],
+        *,
+        oldest: float = -math.inf,
     ) -> None:
+        """`oldest`: what was scraped before that Unix time is of another application of this name."""
         self._key = key
         self._stale_after = math.inf if watched is None else watched.stale_after_seconds
         self._expressions = [
@@ -63,6 +84,7 @@ class PrometheusMetrics:
             for source in (() if watched is None else watched.sources)
             if source.expression is not None
         ]
+        self._oldest = oldest
         self._published = published
         self._answers = answers
         self._read = read
@@ -70,15 +92,19 @@ class PrometheusMetrics:
     def sample(self, now: float, attempt: int) -> DriverMetrics | Outage:
         """Return what the last tick found; where it did not find all, the reason, with what is known."""
         pod = Pod.of(self._key, attempt)
-        scraped = self._published.scrapes.get(pod)
+        scraped = self._scraped(pod)
         self._read(None if scraped is None else scraped.driver, now)
         known = self._known(pod)
         outage = self._outage(pod) or self._late_expression(now)
         return known if outage is None else Outage(outage.reason, outage.message, known)
 
+    def _scraped(self, pod: Pod) -> Scraped | None:
+        found = self._published.scrapes.get(pod)
+        return None if found is None or found.driver.at < self._oldest else found
+
     def _known(self, pod: Pod) -> DriverMetrics:
         driver = DriverMetrics()
-        if (scraped := self._published.scrapes.get(pod)) is not None:
+        if (scraped := self._scraped(pod)) is not None:
             details = self._published.details.get(pod)
             driver = scraped.driver if details is None else details.added_to(scraped.driver)
         answers = {
@@ -95,7 +121,7 @@ class PrometheusMetrics:
         if (why := published.targets.contradictions.get(pod)) is not None:
             message = f"Prometheus has two drivers called {pod.name} in {pod.namespace}; they differ in {why}"
             return Outage(OutageReason.CONTRADICTORY_SERIES, message)
-        if pod not in published.targets.by_pod:
+        if pod not in published.targets.by_pod or self._scraped(pod) is None:
             return self._unseen(pod)
         if published.scrapes[pod].driver.is_full:
             return Outage(OutageReason.MALFORMED, _TOO_MANY)
@@ -105,7 +131,7 @@ class PrometheusMetrics:
         message = f"Prometheus has no series of the pod {pod.name} in {pod.namespace}"
         if self._key.name in self._published.targets.unplaced:
             message += f"; it has some of an application {self._key.name} without the labels that name a pod"
-        elif (scraped := self._published.scrapes.get(pod)) is None:
+        elif (scraped := self._scraped(pod)) is None:
             message += ": it has not scraped it yet, or is not configured to (PodMonitor, port 8090)"
         else:
             message += f" any more; it was scraped last at {moment(scraped.driver.at).isoformat()}"

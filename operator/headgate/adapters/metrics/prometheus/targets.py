@@ -2,7 +2,8 @@
 
 A PodMonitor gives each series the namespace and the name of its pod, and the name of a driver pod says which
 application it is and which attempt: `<application>-driver-<attempt>`. So series of an attempt before are never
-taken for the present one's, however long Prometheus goes on to answer with them.
+taken for the present one's, however long Prometheus goes on to answer with them. An application that is made anew
+under the same name begins with the same attempt again: what was scraped before the other one was gone is not its own.
 
 One pod may be scraped twice: two PodMonitors select it, or an annotation does as well. Such targets differ in
 how they were found (job, instance, endpoint, container), and the one scraped last is used. Targets of one pod
@@ -15,6 +16,7 @@ import math
 import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -131,9 +133,15 @@ def target_labels(text: bytes) -> TargetLabels:
     )
 
 
-def targets(samples: Iterable[Sample[TargetLabels]], watched: Container[Key], now: float) -> Targets:
+def targets(
+    samples: Iterable[Sample[TargetLabels]],
+    watched: Container[Key],
+    now: float,
+    oldest: Mapping[Key, float] = MappingProxyType({}),
+) -> Targets:
     """Return the targets of watched applications, from the times at which they were scraped.
 
+    `oldest`: what was scraped before that Unix time is of another application of the same name, and left out.
     Ages are differences on the server's clock, so it does not matter whether the operator's agrees with it.
     """
     found: dict[Pod, Target] = {}
@@ -151,6 +159,8 @@ def targets(samples: Iterable[Sample[TargetLabels]], watched: Container[Key], no
                 unplaced.add(labels.application)
         elif run.key in watched:
             at = now - max(0.0, evaluated_at - scraped_at)
+            if at < oldest.get(run.key, -math.inf):
+                continue
             target = Target(run, at, labels.job, labels.instance, labels.endpoint, scraped_at)
             if pod in found:
                 again.setdefault(pod, [(found[pod], labels_of[pod])]).append((target, labels))
