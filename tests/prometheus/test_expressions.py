@@ -104,6 +104,20 @@ def test_an_expression_is_asked_at_each_tick_with_limits(server: FakePrometheus)
     assert (found.value, found.at, found.failure) == (1, 105, None)
 
 
+def test_a_clock_that_is_set_back_keeps_no_expression_from_being_asked(server: FakePrometheus) -> None:
+    asked = Asked(server, expressions_per_tick=2)
+    names = [f"m{number}" for number in range(4)]
+    for now in (5000.0, 5005.0):
+        asked.tick(now, *names)
+    server.answer = lambda _: vector([({}, 0.0)])
+    ticks = [asked.tick(now, *names) for now in (1400.0, 1405.0, 1410.0)]
+    assert [len(tick) for tick in ticks] == [2] * 3
+    assert {name for tick in ticks for name in tick} == set(names)
+    found = [asked.expressions.answer("team", name) for name in names]
+    assert [one.value for one in found] == [0.0] * 4
+    assert all(one.at <= 1410.0 for one in found)
+
+
 def test_many_expressions_take_turns(server: FakePrometheus) -> None:
     asked = Asked(server, expressions_per_tick=3)
     names = [f"m{number}" for number in range(7)]

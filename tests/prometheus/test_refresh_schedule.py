@@ -83,3 +83,9 @@ def test_what_was_not_scraped_since_has_nothing_to_be_renewed_from() -> None:
     known = {pod: Details(scraped.driver.at, DriverMetrics()) for pod, scraped in seen.scrapes.items()}
     seen = Published(targets=seen.targets, scrapes=seen.scrapes, details=known, outage=None)
     assert RefreshSchedule(now, TICK, {}).next(seen, CURRENT, frozenset()) == []
+
+
+def test_details_are_renewed_although_the_clock_was_set_back() -> None:
+    now = 1000.0
+    seen = published(now, dict.fromkeys(CURRENT.values(), now + 3600.0))
+    assert set(RefreshSchedule(now, TICK, {}).next(seen, CURRENT, frozenset())) == set(CURRENT.values())

@@ -49,6 +49,14 @@ def test_a_reading_that_is_not_newer_changes_nothing() -> None:
     assert track.following(query(900, 0), attempt=1, at=10.0) is track
 
 
+def test_a_clock_that_is_set_back_starts_over_and_hides_nothing_until_it_has_caught_up() -> None:
+    held = query(500, 600, Alignment=10.0)
+    track = watched((5000.0, query(0, 1000, Alignment=0.0)), (5010.0, held))
+    assert track.held_by == {"flights": "Alignment"}
+    track = track.following(held, attempt=1, at=1410.0).following(query(900, 300), attempt=1, at=1420.0)
+    assert (track.held_by, track.arrival_rate) == ({"flights": None}, 10.0)
+
+
 def test_the_rate_is_that_of_the_last_minute() -> None:
     burst = [(float(t), query(1000.0 * t, 0)) for t in range(10)]
     calm = [(10.0 + t, query(9000.0 + t, 0)) for t in range(int(WINDOW_SECONDS) + 5)]

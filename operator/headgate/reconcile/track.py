@@ -44,8 +44,9 @@ class Track:
         return arrival_rate(self.marks[0], self.marks[-1]) if len(self.marks) > 1 else None
 
     def following(self, query: QueryMetrics, *, attempt: int, at: float) -> Track:
-        """Return the track after `query` was reported at `at`; a new attempt starts a new one."""
-        if attempt != self.attempt:
+        """Return the track after `query` was reported at `at`; a new attempt starts a new one, as does a clock that
+        was set back."""
+        if attempt != self.attempt or (self.at is not None and at < self.at):
             return Track(attempt=attempt).following(query, attempt=attempt, at=at)
         held_by = {name: self._held_by(name, source) for name, source in query.sources.items()}
         if self.at is not None and at <= self.at:

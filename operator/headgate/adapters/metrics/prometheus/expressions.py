@@ -83,6 +83,12 @@ class Answer:
         pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(self.failures - 1, 16))
         return self.asked_at + pause
 
+    def by(self, now: float) -> Answer:
+        """Return it with nothing dated in the future: after a clock was set back, that would put off the next try."""
+        if self.asked_at <= now and self.at <= now:
+            return self
+        return replace(self, asked_at=min(self.asked_at, now), at=min(self.at, now))
+
     def failed(self, failure: Outage, now: float) -> Answer:
         """Return what is known after a failure: nothing if the expression is wrong, else what was before."""
         failed = replace(self, failure=failure, asked_at=now, failures=self.failures + 1)
@@ -153,8 +159,8 @@ class Expressions:
         within = admitted(questions, self._room)
         known = {question for group in within.values() for question in group}
         self._left_out = frozenset(question for group in questions.values() for question in group) - known
-        self._answers = {question: self._answers.get(question, UNASKED) for question in known}
-        self._turn_at = {namespace: self._turn_at.get(namespace, -math.inf) for namespace in questions}
+        self._answers = {question: self._answers.get(question, UNASKED).by(now) for question in known}
+        self._turn_at = {name: min(self._turn_at.get(name, -math.inf), now) for name in questions}
         waiting = {
             namespace: sorted(
                 (

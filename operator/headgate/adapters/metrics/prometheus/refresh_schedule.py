@@ -28,11 +28,11 @@ YOUNGEST = 0.5
 
 
 def is_behind(published: Published, pod: Pod) -> bool:
-    """Return whether there are newer details of a driver than those that are known."""
+    """Return whether there are other details of a driver than those that are known: newer ones, by whatever clock."""
     if pod not in published.targets.by_pod:
         return False
     known = published.details.get(pod)
-    return known is None or known.at < published.scrapes[pod].driver.at
+    return known is None or known.at != published.scrapes[pod].driver.at
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,8 @@ class RefreshSchedule:
         for key, pod in current.items():
             known = published.details.get(pod)
             is_soon = self.planned.get(key, math.inf) <= soon
-            part = math.inf if known is None or is_soon else (self.now - known.at) / REFRESH_SECONDS
+            is_urgent = known is None or is_soon or known.at > self.now  # the clock was set back
+            part = math.inf if known is None or is_urgent else (self.now - known.at) / REFRESH_SECONDS
             if part >= YOUNGEST and pod not in without and is_behind(published, pod):
                 ages.append((part, pod))
         return ages
