@@ -15,6 +15,7 @@ from headgate.adapters.metrics.prometheus.columns import (
     begin,
     complete,
     take_over,
+    unanswered,
     unchanged,
     with_unmeasured,
 )
@@ -189,6 +190,13 @@ def test_who_is_not_listed_in_a_whole_answer_is_in_no_phase() -> None:
     assert (sources["flights"].phase, sources["history"].phase) == (False, True)
     assert (sources["history"].paused, sources["history"].finished) == (True, False)
     assert (sources["flights"].held_lately, sources["history"].held_lately) == ({}, {})
+
+
+def test_a_driver_of_which_a_list_of_exceptions_says_nothing_is_told_from_one_without_any() -> None:
+    made = scrapes()
+    of_another = series("driver_stopping", "0", instance="10.0.0.2:8090")
+    assert unanswered([of_another, series("source_phase", "1")], made) == made
+    assert unanswered([driver("driver_stopping", "0")], made) == {}
 
 
 STARTED = driver("query_started_timestamp_seconds", "5", "delays")

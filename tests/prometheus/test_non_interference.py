@@ -198,6 +198,7 @@ class World:
             (names.SOURCE_PENDING, self.moment.pending),
             (names.QUERY_STARTED, START),
             (names.CONTROL_GENERATION, 0 if document is None else document.generation),
+            (names.DRIVER_STOPPING, 0),
         ]
 
     def tick(self, moment: Moment, hostile: bytes, mallory: list[tuple[dict[str, str], str]]) -> None:

@@ -355,8 +355,8 @@ def test_a_driver_that_was_not_scraped_since_is_not_read_again() -> None:
     def answer(asked: Mapping[str, str]) -> Answer:
         if asked["query"].startswith("timestamp("):
             return vector([(labels, scraped_at)])
-        of_lag = {"__name__": names.SOURCE_WATERMARK_LAG.name, **labels}
-        return vector([(of_lag, lag)] if "watermark_lag" in asked["query"] else [])
+        said = {names.SOURCE_WATERMARK_LAG.name: lag, names.DRIVER_STOPPING.name: 0.0}
+        return vector([({"__name__": n, **labels}, said[n]) for n in said if n in asked["query"]])
 
     with fake_prometheus(answer) as server:
         poller = PrometheusPoller(PrometheusOptions(url=server.url))
@@ -376,4 +376,50 @@ def test_a_driver_that_was_not_scraped_since_is_not_read_again() -> None:
         )
         assert float(of_lags["lookback_delta"]) == pytest.approx(1.1)
         assert metrics(poller).queries["delays"].sources["flights"].watermark_lag_seconds == 900
+        poller.close()
+
+
+DRIVER = {"namespace": "team", "pod": "flights-driver-1", "job": "drivers", "instance": "10.0.0.1:8090"}
+QUERY = {**DRIVER, "query": "delays"}
+SOURCE = {**QUERY, "source": "flights"}
+IN_BACKLOG = (
+    (names.DRIVER_STOPPING.name, DRIVER, 0.0),
+    (names.QUERY_STARTED.name, QUERY, 1000.0),
+    (names.QUERY_VOTES.name, QUERY, 1.0),
+    (names.SOURCE_WATERMARK_LAG.name, SOURCE, 4000.0),
+    (names.SOURCE_BACKLOG_VOTE.name, {**SOURCE, "voter": "WatermarkLag"}, 1.0),
+)
+"""What a driver says whose source votes for a backlog."""
+
+
+def test_a_replica_that_has_not_scraped_a_driver_yet_takes_back_no_vote() -> None:
+    """Two of them behind one Service scrape at times of their own, and each query comes to either."""
+    newest, of_the_other, asks_the_other = NOW - 9, NOW - 12, False
+
+    def answer(asked: Mapping[str, str]) -> Answer:
+        query = asked["query"]
+        if query.startswith("timestamp("):
+            return vector([(DRIVER, newest)])
+        scraped_at = of_the_other if asks_the_other and " > 0 or " in query else newest
+        if scraped_at < NOW - float(asked.get("lookback_delta", "300")):
+            return vector([])
+        return vector([({"__name__": n, **labels}, value) for n, labels, value in IN_BACKLOG if n in query])
+
+    def votes(now: float) -> tuple[object, ...]:
+        poller.poll(NOW)
+        found = since(known(poller.metrics(KEY).sample(NOW, 1)), now - 60)
+        assert found is not None
+        flights = found.queries["delays"].sources["flights"]
+        assert flights.watermark_lag_seconds == 4000
+        return (flights.phase, *flights.votes)
+
+    with fake_prometheus(answer) as server:
+        poller = PrometheusPoller(PrometheusOptions(url=server.url))
+        poller.watch(KEY, application())
+        assert votes(NOW) == (False, "WatermarkLag")
+        newest, asks_the_other = NOW - 5, True
+        assert votes(NOW) == (False, "WatermarkLag"), "what is not heard stays known"
+        assert votes(NOW + 55) == (None,), "and grows old"
+        asks_the_other = False
+        assert votes(NOW + 55) == (False, "WatermarkLag")
         poller.close()

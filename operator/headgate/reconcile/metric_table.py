@@ -21,6 +21,9 @@ from headgate_contract.foreign import scrubbed
 from headgate_contract.lag_votes import LagVoter
 from headgate_contract.metrics import Metric
 
+IN_EVERY_SCRAPE: Final = metrics.DRIVER_STOPPING
+"""By it Prometheus is asked when a driver was scraped, and whether its answer has that scrape."""
+
 LARGEST: Final = 2.0**53
 """Whole numbers up to here are exact. No count, amount of time or moment of a driver comes near it."""
 

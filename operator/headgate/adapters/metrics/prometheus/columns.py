@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from headgate.adapters.metrics.prometheus.answer import Labels, Sample
 from headgate.adapters.metrics.prometheus.targets import Pod, Target
-from headgate.reconcile.metric_table import BY_SAMPLE, LARGEST, fields
+from headgate.reconcile.metric_table import BY_SAMPLE, IN_EVERY_SCRAPE, LARGEST, fields
 from headgate.reconcile.readings import Column, DriverMetrics, QueryMetrics, SourceMetrics
 
 
@@ -84,6 +84,18 @@ def add(column: Column, samples: Iterable[Sample[Labels]], scrapes: Scrapes) -> 
         if not target.serves(labels) or not row.lowest <= (value := sample.number) <= LARGEST:
             continue
         row.take(driver, labels.query, labels.source, getattr(labels, row.label) if row.label else "", value)
+
+
+def unanswered(samples: Iterable[Sample[Labels]], scrapes: Scrapes) -> Scrapes:
+    """Return the drivers of which a list of exceptions says nothing: whoever answered does not have their scrape."""
+    told = {
+        (labels.namespace, labels.pod)
+        for sample in samples
+        if (labels := sample.metric).name == IN_EVERY_SCRAPE.name
+        and (scraped := scrapes.get(Pod(labels.namespace, labels.pod))) is not None
+        and scraped.target.serves(labels)
+    }
+    return {pod: scraped for pod, scraped in scrapes.items() if pod not in told}
 
 
 def complete(scrapes: Scrapes) -> None:

@@ -18,7 +18,7 @@ from headgate.adapters.metrics.prometheus.answer import (
 )
 from headgate.adapters.metrics.prometheus.client import PrometheusClient, PrometheusOptions, Queried
 from headgate.adapters.metrics.prometheus.targets import Pod, TargetLabels, target_labels
-from headgate.reconcile.metric_table import Asked, asked
+from headgate.reconcile.metric_table import IN_EVERY_SCRAPE, Asked, asked
 from headgate.reconcile.readings import Column
 from headgate.threads import FairThreads
 from headgate_contract import metrics
@@ -95,14 +95,19 @@ def scrape_times(matchers: str) -> str:
 
     All series of one scrape have one time, and this metric is in every scrape.
     """
-    return f"timestamp({_selector([metrics.DRIVER_STOPPING], matchers)})"
+    return f"timestamp({_selector([IN_EVERY_SCRAPE], matchers)})"
 
 
 def column_of(column: Column, matchers: str) -> str:
+    """Return the query for a column. In that of exceptions each driver also tells that it is there.
+
+    Else one that has no exceptions could not be told from one of which whoever answered had no scrape: behind one
+    address may be several servers, each with scrapes of its own, and series of one scrape may come one by one.
+    """
     match column:
         case Column.EXCEPTIONS:
             ended = f"{_selector([metrics.QUERY_ACTIVE], matchers)} == 0"
-            return f"{_selector(FLAGS, matchers)} > 0 or {ended}"
+            return f"{_selector(FLAGS, matchers)} > 0 or {ended} or {_selector([IN_EVERY_SCRAPE], matchers)}"
         case _:
             return _selector(asked(column), matchers)
 

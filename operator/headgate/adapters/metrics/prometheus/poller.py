@@ -165,7 +165,9 @@ class PrometheusPoller:
             if answer.warnings:
                 columns.take_over(column, before, scrapes, failed=False)
             elif column is Column.EXCEPTIONS:
-                columns.complete(scrapes)
+                missed = columns.unanswered(answer.samples, scrapes)
+                columns.take_over(column, before, missed, failed=True)
+                columns.complete({pod: one for pod, one in scrapes.items() if pod not in missed})
         return failed
 
     def _with_details(
