@@ -90,6 +90,17 @@ def test_details_stand_for_a_while_as_long_as_their_driver_is_heard(later: float
     assert (found.added_to(DriverMetrics(at=100.0 + later)).executors == 3) == is_told
 
 
+def test_what_an_incomplete_answer_lacks_stands_and_not_for_ever() -> None:
+    whole = Details(100.0, DriverMetrics(executors=3, spark_version="4.3.0"))
+    whole.driver.query("delays").failure = "query delays: its topic is gone"
+    part = Details(115.0, DriverMetrics(executors=4)).filled_up(whole)
+    assert (part.at, part.driver.executors, part.driver.spark_version) == (115.0, 4, "4.3.0")
+    assert part.driver.queries["delays"].failure == "query delays: its topic is gone"
+    later = Details(399.0, DriverMetrics(executors=5)).filled_up(part)
+    assert later.driver.spark_version == "4.3.0"
+    assert Details(401.0, DriverMetrics(executors=5)).filled_up(later).driver.spark_version is None
+
+
 def test_details_are_added_to_what_the_columns_have() -> None:
     driver = DriverMetrics(at=100.0, attempt=1, control_generation=7)
     driver.source("delays", "cars").pending_records = 5.0

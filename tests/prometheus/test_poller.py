@@ -423,3 +423,30 @@ def test_a_replica_that_has_not_scraped_a_driver_yet_takes_back_no_vote() -> Non
         asks_the_other = False
         assert votes(NOW + 55) == (False, "WatermarkLag")
         poller.close()
+
+
+def test_a_failure_stands_although_an_answer_does_not_bring_it() -> None:
+    """As from a querier one of whose stores is away: it would be `Ready` for a moment."""
+    said = (
+        (names.DRIVER_STOPPING.name, DRIVER, 0.0),
+        (names.QUERY_FAILED.name, {**QUERY, "cause": "query delays: its topic is gone"}, 1.0),
+    )
+    newest, warnings = NOW - 9, []
+
+    def answer(asked: Mapping[str, str]) -> Answer:
+        query = asked["query"]
+        if query.startswith("timestamp("):
+            return vector([(DRIVER, newest)])
+        if warnings and names.QUERY_FAILED.name in query:
+            return vector([], warnings=warnings)
+        return vector([({"__name__": n, **labels}, value) for n, labels, value in said if n in query])
+
+    with fake_prometheus(answer) as server:
+        poller = PrometheusPoller(PrometheusOptions(url=server.url))
+        poller.watch(KEY, application())
+        for newest, warnings in ((NOW - 9, []), (NOW - 5, ["a store is away"])):  # noqa: B007  `answer` reads them
+            poller.reconciled(KEY, clock_at=None, again_at=NOW)
+            poller.poll(NOW)
+            found = known(poller.metrics(KEY).sample(NOW, 1))
+            assert found.queries["delays"].failure == "query delays: its topic is gone"
+        poller.close()

@@ -37,6 +37,21 @@ class Details:
     """What no column has."""
     unmeasured: tuple[Unmeasured, ...] = ()
     """Sources that the columns do not show by themselves."""
+    oldest: float | None = None
+    """Unix time of the scrape of what was taken over from before; `None`: nothing was."""
+
+    def filled_up(self, before: Details | None) -> Details:
+        """Return them, of an answer that may not be complete, with what it lacks as it was known before.
+
+        Whoever answers in part for ever has nothing stand for longer than details may.
+        """
+        if before is None:
+            return self
+        oldest = min(before.at if before.oldest is None else before.oldest, self.at)
+        if oldest < self.at - KEPT_SECONDS:
+            return self
+        unmeasured = tuple(dict.fromkeys((*before.unmeasured, *self.unmeasured)))
+        return Details(self.at, with_details(before.driver, self.driver), unmeasured, oldest)
 
     def added_to(self, driver: DriverMetrics) -> DriverMetrics:
         """Return a driver with its details.

@@ -186,7 +186,10 @@ class PrometheusPoller:
             answer = self._fetch.details(scrapes, at, self._pace.window_seconds)
             if isinstance(answer, QueryFailure):
                 break
-            found |= details(answer[0].samples, answer[1].samples, scrapes)
+            fresh = details(answer[0].samples, answer[1].samples, scrapes)
+            if answer[0].warnings or answer[1].warnings:
+                fresh = {pod: one.filled_up(found.get(pod)) for pod, one in fresh.items()}
+            found |= fresh
         more = {pod: published.scrapes[pod] for pod in chosen}
         published = replace(published, scrapes=published.scrapes | _unmeasured(more, found))
         left = set(wanted[len(chosen) :])
