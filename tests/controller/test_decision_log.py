@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from headgate.adapters.kubernetes.client import APPLICATIONS
 from headgate.adapters.metrics.prometheus import answer, client
 from headgate.api.application import MetricsSource
+from headgate.controller.cluster import Controller
 from headgate.controller.decision_log import NOT_IN_BACKLOG, DecisionLog
 from headgate.decision.driver import StepReason
 from headgate.decision.voters import Reason
@@ -22,6 +24,7 @@ from headgate.key import Key
 from headgate.metrics import WATCHED, WATCHED_BY_LABEL, OperatorMetrics
 from headgate.reconcile.ports import OutageReason
 from support.looping import Loop
+from support.operating import Operation
 
 KEY = Key("team", "flights")
 PREFIX = "headgate_operator_"
@@ -225,3 +228,43 @@ def test_every_metric_is_described_in_the_operations_page() -> None:
             assert re.search(
                 rf"^\| `{name}` \| {family.type} \|.*\| {re.escape(family.documentation)} \|$", page, re.M
             )
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_an_application_whose_end_a_watch_tells_before_its_last_write_is_answered_is_counted_no_more(
+    refused: bool,
+) -> None:
+    o, decision_log = Operation(), DecisionLog(OperatorMetrics())
+    tell, tell_refused = decision_log.decided, decision_log.refused
+    o.controller = Controller(
+        o.cluster,  # type: ignore[arg-type]
+        o.measurements,
+        o.options,
+        decided=tell,
+        refused=tell_refused,
+        clock=lambda: o.cluster.now,
+    )
+    o.run()
+    if refused:
+        o.declare(main={"file": "job.py"})
+    else:
+        o.cluster.remove(KEY)
+        o.reconcile()
+        o.cluster.pod_ends("flights-driver-1", 0)
+
+    def is_quicker(call: str) -> None:
+        if call != ("apply sparkapplications/status" if refused else "patch sparkapplications"):
+            return
+        o.cluster.after = lambda _call: None
+        if refused:  # somebody takes its finalizer off as well
+            o.cluster.edit(APPLICATIONS, KEY, lambda known: known["metadata"].pop("finalizers"))
+            o.cluster.remove(KEY)
+        for event in o.cluster.events[o.heard :]:
+            if event.is_gone and event.kind == APPLICATIONS:
+                decision_log.gone(o.controller.application_gone(event.manifest))
+
+    o.cluster.after = is_quicker
+    o.reconcile()
+    o.reconciles(2)
+    assert ("sparkapplications", *KEY) not in o.cluster.objects
+    assert not any(decision_log.states().values())

@@ -157,7 +157,8 @@ class Controller:
             return await reconciliation.reconcile(declared, jitter=self._jitter())
         if not is_to_stop(manifest):
             look_again_at = await reconciliation.refuse(declared)
-            self._tell_refused(key)
+            if self.cache.has_application(key):
+                self._tell_refused(key)
             return look_again_at
         return await reconciliation.reconcile(
             minimal_application(manifest), jitter=self._jitter(), refused=declared
@@ -201,6 +202,10 @@ class Controller:
         return record
 
     def _decided(self, key: Key, outcome: Outcome, again_at: float) -> None:
+        """Tell what was decided, unless a watch was quicker to tell that the application is gone: nobody would tell
+        that again."""
+        if not self.cache.has_application(key):
+            return
         self._measurements.reconciled(key, clock_at=outcome.clock_at, again_at=again_at)
         self._tell(key, outcome)
 

@@ -71,6 +71,10 @@ class Cache:
         found = self._families.get(key, {}).get((APPLICATIONS, key.name))
         return None if found is None else found.open()
 
+    def has_application(self, key: Key) -> bool:
+        """Return whether the application is there, or one of its name."""
+        return (APPLICATIONS, key.name) in self._families.get(key, {})
+
     def pods(self, key: Key) -> tuple[Manifest, ...]:
         """Return the driver pods of the application, without what nobody reads."""
         family = list(self._families.get(key, {}).items())  # a poller asks from a thread of its own
