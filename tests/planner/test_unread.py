@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headgate_contract import BacklogControl, BatchControl, LiveControl, QueryControl, SourceControl
 from headgate_contract.lag_votes import LagVoter
-from headgate_spark.planner.lag_votes import Lag
+from headgate_spark.planner.lag_votes import Lag, LagVotes
 from headgate_spark.planner.model import Position, ReadLimit, SourceSnapshot
 from headgate_spark.planner.reporting import UNTOLD, Remark
 from headgate_spark.planner.unread import Behind, First, behind, places_to_look_at
@@ -154,6 +154,33 @@ def test_a_lag_is_the_larger_of_both_and_unknown_while_it_could_be_on_either_sid
     own: float | None, found: Behind | None, lag: float | None
 ) -> None:
     assert Lag(snapshot(), own, found, 1000.0).of(LagVoter.WATERMARK_LAG, 100.0) == lag
+
+
+@pytest.mark.parametrize(
+    ("at_the_end_of_a_batch", "is_back"),
+    [
+        (Behind(oldest=640.0, bound=300.0, split="b"), True),
+        (Behind(oldest=640.0, bound=440.0, split="b"), False),
+    ],
+    ids=["the split that lags may still do", "no split does any more"],
+)
+def test_a_split_that_was_not_looked_at_yet_starts_no_dwell_over_that_it_could_have_lasted(
+    at_the_end_of_a_batch: Behind, is_back: bool
+) -> None:
+    """One split lags by 11 minutes, the other by 6: above the threshold of 5, and not above the one of re-entry."""
+    votes = LagVotes()
+    backlog = BacklogControl(watermark_lag_seconds=300.0)
+    votes.follow(QueryControl(sources={"flights": SourceControl(backlog=backlog)}))
+
+    def cast(now: float, found: Behind) -> None:
+        votes.cast({"flights": Lag(snapshot(), None, found, now)}, now)
+
+    cast(0.0, Behind(oldest=0.0, bound=0.0, split="a"))
+    for seconds in range(0, 70, 10):
+        lags = Behind(oldest=340.0 + seconds, bound=340.0 + seconds, split="a")
+        cast(1000.0 + seconds, lags if seconds != 30 else at_the_end_of_a_batch)
+    cast(1070.0, Behind(oldest=410.0, bound=410.0, split="a"))
+    assert votes.backlog is is_back
 
 
 def test_a_source_with_nothing_pending_is_not_behind_whatever_is_known() -> None:

@@ -35,7 +35,7 @@ class Lag:
     """Unix seconds."""
 
     def of(self, voter: LagVoter, threshold: float) -> float | None:
-        """Return what a voter compares: what of the lag more throughput could reduce."""
+        """Return what a voter compares with a threshold: what of the lag more throughput could reduce."""
         is_watermark = voter is LagVoter.WATERMARK_LAG
         return self.standing.helped(
             self._watermark_lag(threshold) if is_watermark else self.source.pending_records
@@ -105,8 +105,9 @@ class LagVotes:
         self._has_voted, self.changes_at = True, NEVER
         for name, backlog in self.sources.items():
             for voter, threshold in _thresholds(backlog).items():
-                value = lags[name].of(voter, threshold) if name in lags else None
                 before, rule = self._latches.get((name, voter), UNHEARD), self._rule(voter)
+                above = rule.threshold(threshold) if before.answer is False else threshold
+                value = lags[name].of(voter, above) if name in lags else None
                 _, latch = vote(value, threshold, rule, before, now)
                 self._latches[name, voter] = latch
                 if voter is LagVoter.WATERMARK_LAG and value:
