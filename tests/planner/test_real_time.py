@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given
@@ -22,8 +22,9 @@ from headgate_contract import (
 )
 from headgate_contract.held import HeldBy
 from headgate_spark.planner import real_time
-from headgate_spark.planner.model import GoLive, QuerySnapshot, ReadLimit, Trigger, TriggerKind
+from headgate_spark.planner.model import GoLive, Position, QuerySnapshot, ReadLimit, Trigger, TriggerKind
 from headgate_spark.planner.real_time import FELL_BEHIND, RealTime
+from headgate_spark.planner.unread import First
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
 
 PER_SECOND = 1000
@@ -419,6 +420,65 @@ def test_one_of_several_sources_that_falls_behind_brings_the_query_back(order: l
     assert len(spark.live_batches) == (3 if order[0] == slow else 4), (
         "of one that is asked later it is told later"
     )
+
+
+@dataclass
+class OfTransactions(Stream):
+    """A log that ends with the marker of a transaction. Real-time mode ends behind the last record, before it."""
+
+    looks: dict[str, list[First]] = field(default_factory=dict)
+
+    def read_on(self, records: float) -> int:
+        self.latest = {split: end - 1 for split, end in self.latest.items()}
+        read = super().read_on(records)
+        self.latest = {split: end + 1 for split, end in self.latest.items()}
+        return read
+
+    def look(self, source: str, places: Mapping[str, Sequence[int]], ends: Position) -> None:
+        for split, offsets in places.items() if source == self.name else ():
+            self.looks[split] = [
+                First(n, None, is_none=n == ends[split] - 1, until=ends[split]) for n in offsets
+            ]
+
+    def known(self, source: str) -> Mapping[str, Sequence[First]] | None:
+        return self.looks if source == self.name else None
+
+
+@pytest.mark.parametrize("order", [("flights",), ("flights", "delays"), ("delays", "flights")])
+@pytest.mark.parametrize("can_tell", [True, False])
+def test_the_marker_of_a_transaction_that_nothing_comes_behind_is_no_falling_behind(
+    order: Sequence[str], can_tell: bool
+) -> None:
+    stream = OfTransactions("flights", {"0": 1, "1": 1})
+    others = [Stream(name, {"0": 0}) for name in order if name != "flights"]
+    spark = ScriptedSpark(
+        stream,
+        *others,
+        control=control(),
+        resumed={"flights": {"0": 0, "1": 0}} | {other.name: {"0": 0} for other in others},
+        unread=stream if can_tell else None,  # type: ignore[arg-type]
+        order=order,
+    )
+    spark.run_until(lambda: is_live(spark), within=10)
+    stream.arrive(20)
+    for _ in range(6):
+        spark.round()
+    assert [batch.records["flights"] for batch in spark.live_batches[:2]] == [0, 18]
+    assert is_live(spark) is can_tell
+    assert (spark.snapshot.real_time_refused != FELL_BEHIND) is can_tell
+
+
+def test_a_record_that_is_left_alone_is_told_from_a_marker_once_it_was_looked_at() -> None:
+    spark, stream = spark_with(control())
+    spark.run_until(lambda: is_live(spark), within=10)
+    stream.arrive(20)
+    spark.live_records_per_second = 19 / BATCH
+    spark.round()
+    assert (stream.pending, is_live(spark)) == (1, True)
+    spark.live_records_per_second = 0
+    spark.round()
+    spark.round()
+    assert spark.snapshot.real_time_refused == FELL_BEHIND
 
 
 @given(

@@ -8,7 +8,7 @@ two batches, once what its sources have is known.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from headgate_contract import LiveControl, SourceControl
 from headgate_spark.planner.model import BatchReport, Position, TriggerKind
@@ -31,12 +31,16 @@ FELL_BEHIND = (
     "each time within an hour; give it more task slots, or have it live in micro-batches (live.mode: MicroBatch)"
 )
 
+HasNone = Callable[[str, str, int, int], bool]
+"""Whether it is known that a split of a source has no record from one offset on and up to another."""
+
 
 class RealTime:
     """The real-time mode of one query. Times are seconds of one monotonic clock."""
 
-    def __init__(self, *, has_run: bool) -> None:
-        """`has_run`: a batch of the query was planned in an earlier run."""
+    def __init__(self, *, has_run: bool, has_none: HasNone = lambda *_: False) -> None:
+        """`has_run`: a batch of the query was planned in an earlier run. `has_none` tells of what is unread."""
+        self._has_none = has_none
         self.control = LiveControl()
         """How the query is to run while it is live."""
         self.has_run = has_run
@@ -57,6 +61,8 @@ class RealTime:
         """Up to where each source had records when the batch before began, if that was one of it."""
         self._began: dict[str, Position] = {}
         """Up to where each source had records when the batch began."""
+        self._stood: dict[str, Position] = {}
+        """Where each source was when that was decided."""
 
     # What it is told
 
@@ -150,6 +156,7 @@ class RealTime:
         elif not self._is_drained and any(state.pending for state in sources):
             return False
         self._before = self._began if was_on else {}
+        self._stood = {state.name: dict(state.position or {}) for state in sources}
         self._began = {name: dict(latest or {}) for name, latest in known.items()}
         self.is_on, self._is_drained = True, False
         return True
@@ -161,12 +168,26 @@ class RealTime:
         had begun with records unread that were there when the batch before began.
         """
         return any(
-            (state.position or {}).get(split, end) < end
+            self._has_left(state, split, end)
             for state in sources
             for split, end in (self._began if state.name in told else self._before)
             .get(state.name, {})
             .items()
         )
+
+    def _has_left(self, state: SourceState, split: str, end: int) -> bool:
+        """Tell whether a split has records unread up to `end`.
+
+        Real-time mode ends behind the last record that it has read. So it leaves what no reader gets, as the marker
+        at the end of a transaction is; a micro-batch is planned past that (read in the bytecode of
+        `KafkaBatchPartitionReader.nextWithTimeout` and `getOffset`, 4.2.0). Whether the one offset behind what it has
+        just read has a record is only known once it was looked at, in the batch that begins.
+        """
+        at = (state.position or {}).get(split, end)
+        if at >= end or self._has_none(state.name, split, at, end):
+            return False
+        has_moved = at != self._stood.get(state.name, {}).get(split)
+        return end - at > 1 or not has_moved
 
 
 def _hindrance(settings: PlannerSettings, sources: Collection[SourceState]) -> str | None:

@@ -103,7 +103,9 @@ class QueryState:
         self.votes = LagVotes()
         self.unread = UnreadRecords(unread or UnreadTimes())
         self.snapshots = Snapshots(snapshots or SnapshotEnds())
-        self.real_time = RealTime(has_run=resumed is not None)
+        self.real_time = RealTime(has_run=resumed is not None, has_none=self.unread.has_none)
+        self._is_looked_at = False
+        """Whether it is looked at the unread records of all its sources: it is live in real-time mode."""
         self.read_to: float | None = None
         """The event time (Unix) up to which it has been read; `None`: not known."""
         self.has_several_watermarks = False
@@ -229,13 +231,25 @@ class QueryState:
         `told` are the sources of which Spark has said in this trigger how far they were read.
         """
         control = self.settings.control
-        return self.real_time.decide(
+        is_live = self.real_time.decide(
             self.sources.values(),
             told,
             backlog=self.in_force.backlog,
             dwell=0.0 if control is None else control.reentry.dwell_seconds,
             now=now,
         )
+        if is_live or self._is_looked_at:
+            self._look_at_unread(is_live)
+        return is_live
+
+    def _look_at_unread(self, is_live: bool) -> None:
+        """Have it looked, while a batch of real-time mode runs, whether there are records where it began."""
+        self._is_looked_at = is_live
+        for state in self.sources.values():
+            if is_live:
+                self.unread.look(state)
+            elif not state.control.asks_for_lag:
+                self.unread.rest(state)
 
     # Questions
 

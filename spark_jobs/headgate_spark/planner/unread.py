@@ -128,6 +128,15 @@ class UnreadRecords:
         wanted = places_to_look_at(active, ends, {} if planned is None else planned.ends, known)
         self._times.look(state.name, wanted, ends)
 
+    def rest(self, state: SourceState) -> None:
+        """What was to be looked at of a source no longer matters."""
+        self._times.look(state.name, {}, state.latest or {})
+
+    def has_none(self, source: str, split: str, begin: int, end: int) -> bool:
+        """Tell whether it is known that a split has no record from `begin` on and up to `end`."""
+        found = (self._times.known(source) or {}).get(split, ())
+        return any(first.is_none and first.answers(begin, end) for first in found)
+
     def behind(self, state: SourceState) -> Behind | None:
         """Return how far a source is behind; `None`: it cannot be told."""
         known = self._times.known(state.name)
