@@ -346,6 +346,24 @@ def test_a_second_snapshot_is_a_phase_from_when_it_is_found_and_nothing_waits_fo
     assert not spark.snapshot.sources[0].phase
 
 
+def test_a_change_of_before_it_in_another_partition_does_not_end_a_second_snapshot() -> None:
+    log = Log({"t/0": (10, 30), "t/1": (20, 50)})
+    spark, stream = spark_with(log, control(10.0))
+    spark.run_until(lambda: stream.pending == 0)
+    spark.run_for(3)
+    for rows in (50, 80, 95):
+        log.parts["t/0"], stream.latest["t/0"] = (10, 30, rows), 40 + rows
+        spark.run_for(5)
+        assert stream.pending == 0
+        for _ in range(10):
+            spark.run_for(1)
+            assert spark.snapshot.sources[0].phase, "all that there is of it was read, and more comes"
+    log.parts["t/1"], stream.latest["t/1"] = (20, 60), 80
+    spark.run_for(5)
+    assert not spark.snapshot.sources[0].phase, "this one is of behind it"
+    assert spark.snapshot.sources[0].snapshot_problem is None
+
+
 def test_a_second_snapshot_takes_a_query_back_from_real_time_mode_until_it_is_over() -> None:
     log = Log({"t/0": (10, 30)})
     live = LiveControl(real_time=True, batch_seconds=60)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import field
+from types import MappingProxyType
 from typing import NamedTuple, Optional
 
 from headgate_contract.newer import dataclass
@@ -26,6 +27,8 @@ QUIET_SECONDS = 30.0
 
 ENDLESS_SECONDS = 3600.0
 """For so long a source may be in a snapshot of which no end was found before somebody is told."""
+
+NOTHING: Mapping[str, SnapshotEnd] = MappingProxyType({})
 
 Over = tuple[str, Optional[str]]
 """A connector whose snapshot is over, and of which topic; `None`: of all of them."""
@@ -82,6 +85,8 @@ class _Split:
     latest: int
     found: SnapshotEnd | None
     grew_at: float
+    is_over: bool = False
+    """Whether something says that its snapshot is over."""
 
     @property
     def is_inside(self) -> bool:
@@ -117,11 +122,11 @@ class _Split:
         """Whether it was read up to the end of a log that ends with a record of a snapshot."""
         return self.is_open and not self.is_inside and not self.has_more
 
-    def is_over(self, over: frozenset[Over]) -> bool:
-        """Tell whether something says that its snapshot is over."""
-        connector = None if self.found is None else self.found.connector
-        topic = self.name.rpartition("/")[0]
-        return connector is not None and not over.isdisjoint({(connector, None), (connector, topic)})
+    @property
+    def ends(self) -> frozenset[Over]:
+        """What would say that its snapshot is over."""
+        connector, topic = None if self.found is None else self.found.connector, self.name.rpartition("/")[0]
+        return frozenset() if connector is None else frozenset({(connector, None), (connector, topic)})
 
 
 @dataclass(slots=True)
@@ -140,6 +145,13 @@ class _Source:
     """A split in which that is long ago, and its last record then: what is told of it does not change."""
     latest: dict[str, tuple[int, float]] = field(default_factory=dict)
     """How far the log of a split goes, and since when."""
+    found: Mapping[str, SnapshotEnd] = field(default_factory=dict)
+    """What was found last."""
+    over: frozenset[str] = frozenset()
+    """The splits whose snapshot is over by that."""
+    outdated: dict[str, Mapping[str, SnapshotEnd]] = field(default_factory=dict)
+    """By split what had been found when its snapshot began, if that is not its first one. Whatever it says to be over
+    is an earlier one."""
 
 
 class Snapshots:
@@ -216,8 +228,26 @@ class Snapshots:
             before.ends, before.stalled = None, ()
             before.open_since = before.endless = None
             return False
-        over = frozenset().union(*(found.over for found in known.values()))
-        return self._judge(before, splits, over, now)
+        self._note_over(before, splits, known)
+        return self._judge(before, splits, now)
+
+    @staticmethod
+    def _note_over(source: _Source, splits: list[_Split], known: Mapping[str, SnapshotEnd]) -> None:
+        """Tell of each split whether its snapshot is over: not by what was found before that had begun."""
+        outdated: dict[str, Mapping[str, SnapshotEnd]] = {}
+        told: dict[int, frozenset[Over]] = {}  # most splits have the same
+        for split in splits:
+            last, before = source.found.get(split.name), source.outdated.get(split.name, NOTHING)
+            was_over = last is not None and (not last.is_open or split.name in source.over)
+            if was_over and split.found != last:
+                before = source.found
+            if id(before) not in told:
+                new = (found.over for name, found in known.items() if found is not before.get(name))
+                told[id(before)] = frozenset().union(*new)
+            outdated[split.name] = before
+            split.is_over = not split.ends.isdisjoint(told[id(before)])
+        source.found, source.outdated = known, outdated
+        source.over = frozenset(split.name for split in splits if split.is_over)
 
     def _search_in(self, source: str, splits: list[_Split], *, also_nowhere: bool) -> None:
         """Have it searched where that is not known.
@@ -247,9 +277,9 @@ class Snapshots:
         if read and is_long and source.endless is None:
             source.endless = min(read)
 
-    def _judge(self, source: _Source, splits: list[_Split], over: frozenset[Over], now: float) -> bool:
+    def _judge(self, source: _Source, splits: list[_Split], now: float) -> bool:
         inside = [split for split in splits if split.is_inside]
-        open_ends = [split for split in splits if split.is_at_open_end and not split.is_over(over)]
+        open_ends = [split for split in splits if split.is_at_open_end and not split.is_over]
         growing = [split for split in open_ends if now - split.grew_at < QUIET_SECONDS]
         source.waits = any(
             split.position < split.latest and (split.is_unsearched or (split.has_more and source.is_in_phase))
@@ -258,7 +288,7 @@ class Snapshots:
         if not source.waits:  # until it is known, it is what it was
             source.is_in_phase = bool(inside or growing)
         source.stalled = tuple(sorted(split.name for split in open_ends if split not in growing))
-        self._note_open(source, [split for split in splits if split.is_open and not split.is_over(over)], now)
+        self._note_open(source, [split for split in splits if split.is_open and not split.is_over], now)
         before, source.ends = source.ends, None
         if inside:
             source.ends = {  # changes are for the batch behind it
