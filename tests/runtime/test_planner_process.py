@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -75,6 +76,40 @@ def test_one_that_was_killed_is_followed_by_another_at_the_same_address(started:
         assert json.loads(ask(connection, "stop_planning") or "") == NOTHING_TO_STOP
 
 
+def test_one_that_hangs_is_ended_and_whoever_has_asked_it_asks_the_next_one(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(module, "HANGS_SECONDS", 0.2)
+    planner = started()
+    hanging = running(planner)
+    hanging.send_signal(signal.SIGSTOP)
+    try:
+        with suppress(OSError, EOFError):  # else it has waited for the next one
+            planner.ask("stop_planning", timeout=DEADLINE_SECONDS)
+        assert hanging.wait(DEADLINE_SECONDS) == -signal.SIGKILL
+    finally:
+        hanging.kill()
+    assert stops(planner) == NOTHING_TO_STOP
+
+
+def test_one_that_stands_still_for_a_moment_is_not_ended(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(module, "HANGS_SECONDS", DEADLINE_SECONDS)
+    planner = started()
+    process = running(planner)
+    process.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(TimeoutError):
+            planner.ask("stop_planning", timeout=1)
+    finally:
+        process.send_signal(signal.SIGCONT)
+    assert stops(planner) == NOTHING_TO_STOP
+    assert running(planner) is process
+
+
 def test_where_it_is_only_this_user_can_read(started: Started) -> None:
     address = started().address()
     assert stat.S_IMODE(address.stat().st_mode) == 0o600
@@ -123,12 +158,13 @@ def test_a_stop_that_is_sent_to_every_process_does_not_end_it(
 def test_it_ends_when_it_may_and_no_other_follows(started: Started) -> None:
     before = threading.enumerate()
     planner = started()
-    (supervisor,) = (thread for thread in threading.enumerate() if thread not in before)
+    supervisors = [thread for thread in threading.enumerate() if thread not in before]
     process = running(planner)
     planner.end()
     assert process.wait(DEADLINE_SECONDS) == 0
-    supervisor.join(DEADLINE_SECONDS)
-    assert not supervisor.is_alive()
+    for supervisor in supervisors:
+        supervisor.join(DEADLINE_SECONDS)
+        assert not supervisor.is_alive()
     assert running(planner) is process
 
 

@@ -1,8 +1,9 @@
 """The planner's process under `headgate-run`: started before the script, so that metrics are served from the first
 moment, and outliving the JVM, so that somebody can tell what that has died of.
 
-It is started again where it dies. The socket that it listens on is opened here and handed to each one, so that the
-JVM finds all of them at one address; that address is in a file which only this user can read.
+It is started again where it dies, and ended where it hangs. The socket that it listens on is opened here and handed
+to each one, so that the JVM finds all of them at one address; that address is in a file which only this user can
+read.
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ log = structlog.get_logger("headgate")
 
 COMMAND = (sys.executable, "-m", "headgate_spark.runtime")
 RESTART_SECONDS = 0.5
+LOOK_SECONDS = 5.0
+"""Between two looks whether it answers, and how long an answer may take: what a call of the JVM may."""
+HANGS_SECONDS = 25.0
+"""So long after the first look that got no answer, if no other has got one, it hangs; as where the JVM has started it
+(`PlannerProcess.java`). The first is borne however long it took: of a machine that was paused everybody is late."""
 
 
 class PlannerError(Exception):
@@ -50,7 +56,7 @@ class PlannerProcess:
             "listening": self._listening.fileno(),
         }
         self._process: subprocess.Popen[str] | None = None
-        self._is_ending = False
+        self._is_ending = threading.Event()
         self._decoders: dict[str, tuple[str, str]] = {}
         self.metrics_port = 0
 
@@ -58,6 +64,7 @@ class PlannerProcess:
         """Start it, and whoever starts it again. Raises `PlannerError`."""
         first = self._start()
         threading.Thread(target=self._supervise, args=(first,), name="headgate-planner", daemon=True).start()
+        threading.Thread(target=self._watch, name="headgate-planner-answers", daemon=True).start()
 
     def address(self) -> Path:
         """Return the file that tells the JVM where it is. The file goes with this process. Raises OSError."""
@@ -67,9 +74,12 @@ class PlannerProcess:
         atexit.register(path.unlink, missing_ok=True)
         return path
 
-    def ask(self, *question: str) -> str | None:
-        """Ask, on a connection of its own, and return the answer. Raises OSError, EOFError and RuntimeError."""
-        with socket.create_connection(self._listening.getsockname()) as connection:
+    def ask(self, *question: str, timeout: float | None = None) -> str | None:
+        """Ask, on a connection of its own, and return the answer. Raises OSError, EOFError and RuntimeError.
+
+        `timeout` is in seconds; without one it is waited for as long as the process lives.
+        """
+        with socket.create_connection(self._listening.getsockname(), timeout) as connection:
             send(connection, (str(self._settings["token"]),))
             return ask(connection, *question)
 
@@ -79,7 +89,7 @@ class PlannerProcess:
         self.ask("decoder", source, decoder, path)
 
     def end(self) -> None:
-        self._is_ending = True
+        self._is_ending.set()
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
 
@@ -110,7 +120,7 @@ class PlannerProcess:
     def _supervise(self, process: subprocess.Popen[str]) -> None:
         while True:
             code = process.wait()
-            if self._is_ending:
+            if self._is_ending.is_set():
                 return
             log.warning("the planner's process has ended, and is started again", code=code)
             time.sleep(RESTART_SECONDS)
@@ -120,3 +130,26 @@ class PlannerProcess:
                     self.ask("decoder", source, *sent)
             except (PlannerError, OSError, EOFError, RuntimeError) as error:
                 log.warning("the planner's process cannot be started", error=str(error))
+
+    def _watch(self) -> None:
+        """End a process that hangs: whoever asks it waits for as long as it lives, a stop as well."""
+        silent: tuple[subprocess.Popen[str], float] | None = None
+        while not self._is_ending.wait(LOOK_SECONDS):
+            process = self._process
+            if process is None or self._answers() or process.poll() is not None:
+                silent = None
+            elif silent is None or silent[0] is not process:
+                silent = process, time.monotonic()
+            elif time.monotonic() - silent[1] >= HANGS_SECONDS and not self._is_ending.is_set():
+                log.warning("the planner's process does not answer, and is ended", seconds=HANGS_SECONDS)
+                process.kill()
+
+    def _answers(self) -> bool:
+        """Tell whether it answers at all, or has just ended."""
+        try:
+            self.ask("answers", timeout=LOOK_SECONDS)
+        except TimeoutError:
+            return False
+        except (OSError, EOFError, RuntimeError) as error:
+            log.debug("the planner's process could not be asked", error=str(error))
+        return True
