@@ -20,9 +20,11 @@ from headgate_contract import (
 )
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError
 from headgate_spark.engine.directory import LocalDirectory
+from headgate_spark.engine.executors import Executors
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.engine.services import Looks
+from headgate_spark.exporter.collector import DriverCollector
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.event_times import Split
@@ -930,3 +932,40 @@ def test_a_query_that_is_to_run_without_headgate_is_not_held(governor):
     opened(governor, 1)
     governor.documents.refuse(UNREAD, True)
     assert admit(governor, 1, '{"row":0}') == "all"
+
+
+def of_session(governor, handle, run):
+    begins(governor, run=run, name="copy")
+    assert governor.opened(handle, described(handle, run=run, checkpoint=f"s3a://b/{run}")) == "ok"
+
+
+def test_queries_of_two_sessions_with_one_name_are_told_apart_and_do_as_the_document_says():
+    """Spark sees to it that no two of a session have the same."""
+    governor = Governor(fakes(FakeCheckpoint()))
+    paused = QueryControl(sources={"orders": SourceControl(paused=True)})
+    governor.take_document(ControlDocument(generation=1, queries={"copy": paused}))
+    with capture_logs() as logs:
+        of_session(governor, 1, "r1")
+        of_session(governor, 2, "r2")
+        of_session(governor, 1, "r1")
+    assert [run.name for run in governor.runs] == ["copy", "copy-2"]
+    assert [run.settings.control for run in governor.runs] == [paused, paused]
+    assert [line["told_as"] for line in logs if "of another session" in line["event"]] == ["copy-2"]
+    governor.take_document(ControlDocument(generation=2, queries={"copy": QueryControl()}))
+    assert [run.settings.control for run in governor.runs] == [QueryControl(), QueryControl()]
+    series = [
+        (metric.name, labels)
+        for metric, labels, _ in DriverCollector("a", governor, Executors(between_batches=bool))._samples()
+    ]
+    assert len(series) == len(set(series))
+    governor.closed(1, None)
+    of_session(governor, 3, "r3")
+    assert [run.name for run in governor.runs] == ["copy-2", "copy"]
+
+
+def test_a_run_that_takes_the_place_of_one_whose_end_was_not_told_has_its_name():
+    governor = Governor(fakes(FakeCheckpoint()))
+    for handle, run in ((1, "r1"), (2, "r2")):
+        begins(governor, run=run, id="the same checkpoint")
+        assert opened(governor, handle, run=run) == "ok"
+    assert [run.name for run in governor.runs] == ["copy", "copy"]

@@ -95,7 +95,7 @@ class Delivery:
         document = self.newest
         if document is None or self._has(run):
             return False
-        taken = self._tried(lambda: run.take_control(document.queries.get(run.name)), run.name)
+        taken = self._tried(lambda: run.take_control(document.queries.get(run.declared)), run.name)
         if taken and run.run_id in self._taken:
             self._taken[run.run_id] = document
         return taken

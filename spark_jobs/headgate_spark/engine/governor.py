@@ -101,11 +101,18 @@ class Governor:
         another call makes the run and the file system is slow: the shim asks again.
         """
         described = Descriptor.parse(descriptor)
-        name, too_large = described.query, self.endings.too_large
         if self.table.is_stopping and not self.table.has_begun_before(described.run_id):
-            return protocol.refuse(f"query {name} is not started: the driver is being stopped")
+            return protocol.refuse(f"query {described.query} is not started: the driver is being stopped")
+        name = self.table.told_as(described.run_id, described.query)
         try:
-            run = None if name in too_large else self._run_of(described)
+            return self._opened(handle, described, name)
+        finally:
+            self.table.is_opened(described.run_id)
+
+    def _opened(self, handle: int, described: Descriptor, name: str) -> str:
+        too_large = self.endings.too_large
+        try:
+            run = None if name in too_large else self._run_of(described, name)
         except CheckpointInUseError as error:
             self.endings.refused(error)
             return protocol.refuse(str(error))
@@ -253,7 +260,7 @@ class Governor:
             log.exception("planner call failed; the source is held")
             raise
 
-    def _run_of(self, described: Descriptor) -> QueryRun | None:
+    def _run_of(self, described: Descriptor, name: str) -> QueryRun | None:
         """Return the run; `None`: with what earlier runs left, another try would only repeat a failure.
 
         Raises `CheckpointInUseError`, and `SettingsError` for properties of the fence that make no sense.
@@ -264,20 +271,21 @@ class Governor:
                 return run
             lock = self._services.acquire_lock(described.checkpoint)
             try:
-                return self._new_run(described, lock)
+                return self._new_run(described, name, lock)
             except BaseException:
                 release(lock, described.query)  # nobody else knows of it
                 raise
 
         return self._openings.get(described.run_id, make)
 
-    def _new_run(self, described: Descriptor, lock: CheckpointLock | None) -> QueryRun | None:
-        name, services = described.query, self._services
+    def _new_run(self, described: Descriptor, name: str, lock: CheckpointLock | None) -> QueryRun | None:
+        services = self._services
         checkpoint = services.open_checkpoint(described)
         fence = services.open_fence(described, checkpoint, lock is not None)
         folder = side_directory(described.checkpoint)
         state = CheckpointState(name, checkpoint, folder=folder, lock=lock, fence=fence)
         run = QueryRun(described.run_id, name, state, services, self.table.started(described.run_id))
+        run.declared = described.query
         gauge = services.gauge()
         if gauge is not None:
             run.memory.measure(gauge, described)

@@ -27,8 +27,10 @@ class Started:
     trigger: Trigger = field(default_factory=Trigger)
     governed: bool = False
     """False for triggers whose batches are not planned (continuous, real-time)."""
+    id: str = ""
+    """Of its checkpoint; empty: not known."""
     name: str = ""
-    """As a run of it is called: its name, or else its id."""
+    """Its name, or else its id."""
     stop: Callable[[], None] = lambda: None
     """Stops it as the job itself would, whatever it is doing."""
     watermark_delay: float | None = None
@@ -66,6 +68,7 @@ def begun(members: Mapping[str, Any], stop: Callable[[str], None]) -> Started:
     return Started(
         Trigger() if kind is None else Trigger(kind, (members.get("intervalMillis") or 0) / 1000),
         governed=kind is not None,
+        id=members["id"],
         name=called(members),
         stop=partial(stop, members["runId"]),
         watermark_delay=smallest_delay(plan),

@@ -55,9 +55,12 @@ class QueryRun:
         services: Services,
         started: Started,
     ) -> None:
-        """`started` is what is known of the query since it began."""
+        """`started` is what is known of the query since it began. `name` tells it from all others: it is another than
+        the query's own where a query of another session has that."""
         self.run_id = run_id
         self.name = name
+        self.declared = name
+        """The query's own name, by which settings are said of it."""
         self.state = state
         self.started = started
         self.started_at = time.time()
@@ -116,8 +119,8 @@ class QueryRun:
         every = [descriptor, *self.sources.descriptors.values()]
         told = {names[each.handle]: each.settings for each in every}
         of_job = self.started.settings
-        job = of_job.read(self.name, told)
-        self.records.decode_by(named(self.name, job, of_job.properties))
+        job = of_job.read(self.declared, told)
+        self.records.decode_by(named(self.declared, job, of_job.properties))
         self.settings.job_says(job)
         self.sources.open(descriptor)
         self.planner = None

@@ -7,6 +7,7 @@ for whoever brings it. Nothing is waited for under that lock, and no run's own l
 from __future__ import annotations
 
 import threading
+from itertools import chain, count
 
 import structlog
 
@@ -35,6 +36,8 @@ class RunTable:
         """By run, what is known of queries that have begun and have no source yet."""
         self._noticed: dict[str, str] = {}
         """By run, the names of queries that have started and have not ended."""
+        self._told_as: dict[str, str] = {}
+        """By run, by which name those are told from all others that are being opened."""
         self._unplanned: dict[str, str] = {}
         """Queries of which Spark plans no batches, and the argument of `trigger` that makes it so."""
         self._news_of_unplanned: News[str] = News()
@@ -117,10 +120,33 @@ class RunTable:
 
     # Runs --------------------------------------------------------------------------------------------
 
+    def told_as(self, run_id: str, name: str) -> str:
+        """Return by which name a run is told from those of all other queries.
+
+        Spark sees to it that no two queries of a session have one name; but a driver may have several sessions, and
+        a server of Spark Connect has one for each client.
+        """
+        with self._lock:
+            if run_id in self._runs or run_id in self._told_as:
+                return self._runs[run_id].name if run_id in self._runs else self._told_as[run_id]
+            query = self._started.get(run_id, Started()).id
+            taken = {run.name for run in self._runs.values() if run.started.id != query}
+            taken.update(self._told_as.values())
+            numbered = (f"{name}-{n}" for n in count(2))
+            self._told_as[run_id] = told = next(n for n in chain([name], numbered) if n not in taken)
+        if told != name:
+            log.warning("a query of another session has the same name", query=name, told_as=told)
+        return told
+
+    def is_opened(self, run_id: str) -> None:
+        """A run is in the table, or comes into none."""
+        with self._lock:
+            self._told_as.pop(run_id, None)
+
     def add(self, run: QueryRun) -> None:
         """A run begins by the newest document; where nothing more is planned, it is stopped before it begins."""
         with self._lock:
-            run.settings.document_says(self._control_of(run.name))
+            run.settings.document_says(self._control_of(run.declared))
             if self.is_stopping:
                 run.stop()
             self._runs[run.run_id] = run
