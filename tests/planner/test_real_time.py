@@ -22,7 +22,15 @@ from headgate_contract import (
 )
 from headgate_contract.held import HeldBy
 from headgate_spark.planner import real_time
-from headgate_spark.planner.model import GoLive, Position, QuerySnapshot, ReadLimit, Trigger, TriggerKind
+from headgate_spark.planner.model import (
+    GoLive,
+    Hold,
+    Position,
+    QuerySnapshot,
+    ReadLimit,
+    Trigger,
+    TriggerKind,
+)
 from headgate_spark.planner.real_time import FELL_BEHIND, RealTime
 from headgate_spark.planner.unread import First
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
@@ -360,6 +368,27 @@ def test_a_batch_that_has_not_come_to_pass_is_none() -> None:
     stream.arrive(10)
     spark.planner.trigger_begins((), spark.now)
     assert spark.snapshot.real_time is False
+
+
+@pytest.mark.parametrize("lost", [("delays",), ("flights",)])
+def test_where_one_source_was_not_told_none_is_read_so_and_the_query_has_not_fallen_behind(
+    lost: tuple[str, ...],
+) -> None:
+    """An answer that is late is a hold, and the shim takes a query with one out of real-time mode."""
+    order = ("delays", "flights")
+    spark, streams = spark_of_several(order)
+    spark.run_until(lambda: is_live(spark), within=10)
+    for stream in streams:
+        stream.arrive(20)
+    spark.planner.trigger_begins(order, spark.now)
+    assert spark.ask("delays") == GoLive(BATCH)
+    spark.planner.trigger_goes_on([name for name in order if name not in lost], spark.now)
+    after = spark.ask("flights")
+    assert after == (GoLive(BATCH) if lost == ("flights",) else Hold(HeldBy.UNKNOWN))
+    spark.planner.trigger_begins([name for name in order if name not in lost], spark.now)
+    assert not is_live(spark)
+    assert not isinstance(spark.ask("delays"), GoLive), "what has come meanwhile is read in a micro-batch"
+    assert spark.snapshot.real_time_refused is None
 
 
 def test_nothing_goes_live_while_it_is_stopped() -> None:

@@ -19,7 +19,6 @@ from headgate_spark.planner.memory import MemoryBound, MemoryUse
 from headgate_spark.planner.model import (
     Answer,
     BatchReport,
-    GoLive,
     Hold,
     HybridMemory,
     Position,
@@ -94,11 +93,13 @@ class QueryPlanner:
         """Spark cannot run the query in real-time mode; whoever was told to in this trigger asks again."""
         self._query.real_time.refused(why, now, passes=passes)
         if self._round is not None:
-            self._round.live = False
-            answers = self._round.answers
-            self._round.answers = {
-                name: each for name, each in answers.items() if not isinstance(each, GoLive)
-            }
+            self._stays_out(self._round)
+
+    @staticmethod
+    def _stays_out(current: Round) -> None:
+        """The batch of a round is none of real-time mode after all."""
+        lives, current.live = current.lives, False
+        current.answers = {name: each for name, each in current.answers.items() if name not in lives}
 
     def remembered(self, memory: HybridMemory) -> None:
         """What was `to_remember` has been kept."""
@@ -113,7 +114,8 @@ class QueryPlanner:
         was an answer that never came there: it is given back.
         """
         self._round = None
-        self._query.real_time.trigger_begins(passed)
+        if not self._query.sources.keys() <= set(passed):
+            self._query.real_time.not_all_were_told()
         self._booking.give_back(passed, now)
 
     def trigger_goes_on(self, passed: Collection[str], now: float) -> None:
@@ -124,6 +126,11 @@ class QueryPlanner:
         """
         were_lost = self._booking.give_back(passed, now)
         if were_lost and self._booking.batch is None and self._round is not None:
+            self._round.held = HeldBy.UNKNOWN
+        live = () if self._round is None else self._round.lives
+        if self._round is not None and not set(passed).issuperset(live):  # it is for all sources or for none
+            self._query.real_time.not_all_were_told()
+            self._stays_out(self._round)
             self._round.held = HeldBy.UNKNOWN
 
     def admit(self, source: str, start: Position | None, now: float) -> Answer | Survey:

@@ -87,9 +87,9 @@ class RealTime:
         self._not_before = now + min(first * 2**self._refusals, last)
         self._refusals = min(self._refusals + 1, MOST_DOUBLINGS)
 
-    def trigger_begins(self, passed: Collection[str]) -> None:
-        """Spark asks again; `passed` are the sources of which it was told to read before. None: no batch was."""
-        self.is_on = self.is_on and bool(passed)
+    def not_all_were_told(self) -> None:
+        """Of a source Spark was not told that it is read so: then none is, and no batch was."""
+        self.is_on = False
 
     def batch_ended(self, report: BatchReport, *, took_all: bool) -> None:
         """A micro-batch has ended; `took_all`: it was to bring all that its sources had."""

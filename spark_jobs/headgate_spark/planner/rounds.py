@@ -14,7 +14,7 @@ from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment_member import Part
 from headgate_spark.planner.allotment import Allotment
 from headgate_spark.planner.batch import PlannedBatch
-from headgate_spark.planner.model import Answer
+from headgate_spark.planner.model import Answer, GoLive
 from headgate_spark.planner.sizing import Grant
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.state import QueryState
@@ -41,6 +41,11 @@ class Round:
     plan: dict[str, Allotment] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
     """What has been answered for good. A question that comes again, because an answer came late, finds it here."""
+
+    @property
+    def lives(self) -> frozenset[str]:
+        """The sources that are told to be read in real-time mode."""
+        return frozenset(name for name, answer in self.answers.items() if isinstance(answer, GoLive))
 
     @property
     def drains(self) -> bool:
