@@ -155,7 +155,9 @@ LINES: Final = (
         "alternatives", "windows_vs_flink_rocksdb", "count and sum per key and ten minutes, against the same"
     ),
     Line("alternatives", "cogroup_vs_flink_rocksdb", "coGroup, against the same"),
-    Line("alternatives", "cogroup_100_vs_flink_rocksdb", "coGroup of a hundred values a side, against the same"),
+    Line(
+        "alternatives", "cogroup_100_vs_flink_rocksdb", "coGroup of a hundred values a side, against the same"
+    ),
     Line("alternatives", "join_vs_flink_rocksdb", "interval join with backfill, against the same"),
     Line(
         "alternatives",

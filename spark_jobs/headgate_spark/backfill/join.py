@@ -58,7 +58,9 @@ def join(  # noqa: PLR0913 (what a join is made of, each by its name)
     matching = _matching(left, right, on, within, how)
     staged = Staged(staging(checkpoint))
     with open_journal(spark, checkpoint, matching.described()) as journal:
-        cuts = journal.kept("cut") if journal.has("cut") else [side.source.cut(spark) for side in matching.sides]
+        cuts = (
+            journal.kept("cut") if journal.has("cut") else [side.source.cut(spark) for side in matching.sides]
+        )
         live = _live(spark, matching, cuts)  # they can be joined, or no cut is kept
         journal.step("cut", lambda: cuts)
         if not journal.has("replayed"):
