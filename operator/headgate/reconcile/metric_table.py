@@ -207,7 +207,6 @@ _ROWS = (
     ),
     _row(metrics.QUERY_FUTURE_BATCHES, "future_batches"),
     _row(metrics.QUERY_STATE_ROWS, "state_rows", asked=_PAGE),
-    _row(metrics.QUERY_LAST_PROGRESS, "last_progress_at", asked=_PAGE),
     _row(metrics.QUERY_BATCHES, "data_batches", lambda _: _batches),
     _row(metrics.QUERY_BATCH_DURATION, "batch_seconds", asked=_PAGE),
     # A source of a query

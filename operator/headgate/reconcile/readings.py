@@ -122,8 +122,6 @@ class QueryMetrics(msgspec.Struct, kw_only=True, gc=False):
     future_batches: float | None = None
     """Batches with an event time further ahead than `maxFuture`, since the driver started."""
     state_rows: float | None = None
-    last_progress_at: float | None = None
-    """Unix time."""
     data_batches: float | None = None
     no_data_batches: float | None = None
     batch_seconds_sum: float | None = None

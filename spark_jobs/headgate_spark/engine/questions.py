@@ -16,14 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Optional
 
-import structlog
-
 from headgate_spark import event_time
 
 if TYPE_CHECKING:
     from headgate_spark.engine.governor import Governor
-
-log = structlog.get_logger("headgate")
 
 Field = Optional[str]
 Verb = Callable[..., Optional[str]]

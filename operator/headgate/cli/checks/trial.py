@@ -12,7 +12,6 @@ import urllib.request
 from pathlib import Path
 
 RECORDS = 100
-END_SECONDS = 120
 
 
 def main(announcement: str, folder: str, result: str) -> None:
