@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+INTERRUPTED = 130
+KILLED = 137
+"""As a shell has them for a process that SIGINT, or SIGKILL, has ended."""
+
 ERROR = "headgate-run: error: "
 """What the launcher puts before what it says of an end, on standard error: a sentence with the remedy."""
-
 
 PREVIOUS_END = "HEADGATE_PREVIOUS_END"
 """An environment variable of a driver: how the attempt before it ended, where nothing of that was left to note it."""

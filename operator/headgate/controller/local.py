@@ -26,9 +26,7 @@ from headgate.reconcile.edits import RESOURCE_CHANGED
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.ports import Event, Ports, Problem
-
-EXIT_KILLED = 137
-"""The driver had to be killed: its last batch repeats. A shell returns it for a process that got SIGKILL."""
+from headgate_contract.exit_codes import KILLED
 
 EXIT_UNREAD = 141
 """Stopped because nobody reads the output any more. A shell returns it for a process that got SIGPIPE."""
@@ -181,7 +179,7 @@ class LocalRun:
             case State.BACKING_OFF if step.reason is StepReason.CHECKPOINT_IN_USE:
                 return step.history.exit_code  # whoever holds it was started by the person who looks on
             case State.SUSPENDED if self.was_killed:
-                return EXIT_KILLED
+                return KILLED  # its last batch repeats
             case State.SUSPENDED if self._stop_asked:
                 code, was_asked = step.history.exit_code, step.history.stop_asked_at is not None
                 has_failed = was_asked and code != ENDED_BY_SIGTERM

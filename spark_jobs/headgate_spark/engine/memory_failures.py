@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from headgate_contract.exit_codes import KILLED
 from headgate_contract.newer import dataclass
 from headgate_spark.engine.batch_memory import MemoryFailure
 
@@ -28,7 +29,7 @@ _SIGNS = re.compile(
 )
 """What Spark says of it: of a task, or of an executor that ended itself (52)."""
 
-_KILLED = re.compile(_EXIT.format(137))
+_KILLED = re.compile(_EXIT.format(KILLED))
 """An executor was killed, by whomever: Spark adds `possible container OOM` to each."""
 
 

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import structlog
 
-from headgate_contract.exit_codes import ERROR, ExitCode
+from headgate_contract.exit_codes import ERROR, INTERRUPTED, ExitCode
 from headgate_contract.handover import EXECUTOR_TEMPLATE, SPARK_PROPERTIES
 from headgate_contract.listening import every_address
 from headgate_contract.settings.table import CONTROL
@@ -30,7 +30,7 @@ from headgate_spark.exporter.server import DEFAULT_PORT
 from headgate_spark.launch.driver import LaunchedDriver
 from headgate_spark.launch.environment import UnsupportedSessionError, on_executors, prepare, written_down
 from headgate_spark.launch.planner import PlannerError, PlannerProcess
-from headgate_spark.launch.script import INTERRUPTED, run_script
+from headgate_spark.launch.script import run_script
 from headgate_spark.launch.stopping import Stopper
 from headgate_spark.runtime import settings
 from headgate_spark.runtime.answers import End

@@ -10,12 +10,9 @@ from collections.abc import Iterator, Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
-from headgate_contract.exit_codes import ERROR, ExitCode
+from headgate_contract.exit_codes import ERROR, INTERRUPTED, ExitCode
 from headgate_spark.engine.shim import ShimError
 from headgate_spark.launch.environment import UnsupportedSessionError
-
-INTERRUPTED = 130
-"""As a shell has it for a process that SIGINT has ended."""
 
 
 def run_script(script: Path, arguments: Sequence[str]) -> int:

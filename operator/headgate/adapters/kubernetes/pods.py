@@ -17,11 +17,8 @@ from headgate.adapters.kubernetes.times import unix_time
 from headgate.adapters.last_words import LONGEST_NOTE, last_words
 from headgate.decision.driver import Exit, Obstacle, SeenDriver, StepReason
 from headgate.reconcile.ports import Problem
-from headgate_contract.exit_codes import OOM_KILLED, ExitCode
+from headgate_contract.exit_codes import KILLED, OOM_KILLED, ExitCode
 from headgate_contract.foreign import scrubbed
-
-KILLED = 137
-"""What a container ends with whose first process was killed."""
 
 LATE_SECONDS = 30.0
 """How much later than its grace period a pod may end before its node is suspected."""

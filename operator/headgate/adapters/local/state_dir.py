@@ -13,12 +13,13 @@ from typing import IO
 
 from headgate.adapters.local.atomic import read_text
 from headgate.errors import HeadgateError, UsageError
+from headgate_contract.exit_codes import ExitCode
 
 
 class StateDirInUseError(HeadgateError):
     """Another loop runs on this folder."""
 
-    exit_code = 75
+    exit_code = ExitCode.CHECKPOINT_IN_USE
 
 
 class StateDir:

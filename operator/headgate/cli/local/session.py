@@ -39,13 +39,14 @@ from headgate.cli.view.lines import (
 )
 from headgate.cli.view.sample import moment_of
 from headgate.cli.view.terminal import TerminalView
-from headgate.controller.local import EXIT_KILLED, EXIT_UNREAD, LocalRun
+from headgate.controller.local import EXIT_UNREAD, LocalRun
 from headgate.decision.driver import State
 from headgate.decision.lifecycle import how_it_ended
 from headgate.errors import TransientError, UsageError
 from headgate.factory.local import LocalApplication, local_application
 from headgate.reconcile.loop import Outcome
 from headgate.reconcile.ports import Event, Outage
+from headgate_contract.exit_codes import KILLED
 from headgate_contract.foreign import printable
 from headgate_contract.signals import StopSignals
 
@@ -207,8 +208,8 @@ def _explanation(exit_code: int, run: LocalRun, log: DriverLog) -> Iterator[str]
             if step.state is State.SUSPENDED
             else step.message
         )
-        if exit_code == EXIT_KILLED:
-            yield f"exit code {EXIT_KILLED} is that of a process that was killed (signal 9), often for want of memory"
+        if exit_code == KILLED:
+            yield f"exit code {KILLED} is that of a process that was killed (signal 9), often for want of memory"
         yield from last_words(log)
     yield f"everything that the driver printed is in {log.path}"
 
