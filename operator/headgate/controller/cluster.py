@@ -24,7 +24,6 @@ from headgate.adapters.kubernetes.events import EventRecorder, Recorder
 from headgate.adapters.kubernetes.executor_pods import ExecutorLooks
 from headgate.adapters.kubernetes.history import Known, StoreHistory
 from headgate.adapters.kubernetes.names import drivers_of
-from headgate.adapters.kubernetes.writer import Writer
 from headgate.adapters.kubernetes.writes import ReleaseApplication
 from headgate.adapters.metrics.poller import Measurements
 from headgate.controller.checkpoint_owners import CheckpointOwners
@@ -174,15 +173,8 @@ class Controller:
         if manifest is None or not is_overdue(manifest, record.leaving_since, self._clock()):
             return
         log.error("its reconciles fail, and it should be deleted by now: it is let go", application=str(key))
-        writer = Writer(
-            self._cluster,
-            manifest,
-            seen=self._answered,
-            gone=self.pod_gone,
-            fresh_seconds=self._options.fresh_seconds,
-        )
         with suppress(TransientError):
-            await writer.carry_out([ReleaseApplication()])
+            await self._around.writer(manifest).carry_out([ReleaseApplication()])
 
     def _declared(self, key: Key, manifest: Manifest, record: ApplicationRecord) -> Declared:
         """Return what the application declares, and have metrics read for it."""

@@ -29,7 +29,6 @@ from headgate.adapters.kubernetes.writer import FRESH_SECONDS, Writer
 from headgate.adapters.kubernetes.writes import CreateDriver, PublishControl, WriteStatus
 from headgate.api.application import SparkApplication
 from headgate.api.status import SparkApplicationStatus
-from headgate.clock import steady_seconds
 from headgate.controller.checkpoint_owners import CheckpointOwners
 from headgate.controller.record import ApplicationRecord, RefusedSpec, digest_of
 from headgate.decision.driver import Obstacle, State
@@ -85,7 +84,10 @@ class Surroundings:
     """Told of each pod that turns out to be gone."""
     decided: Callable[[Key, Outcome, float], object] = lambda _key, _outcome, _again_at: None
     """Told of each reconcile that was carried out, and of the Unix time at which the next one comes at the latest."""
-    clock: Callable[[], float] = steady_seconds
+
+    def writer(self, application: Manifest) -> Writer:
+        fresh_seconds = self.options.fresh_seconds
+        return Writer(self.cluster, application, seen=self.seen, gone=self.gone, fresh_seconds=fresh_seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,14 +113,7 @@ class Reconciliation:
         self._record = record
         self._owner = Owner(key=key_of(sight.application), uid=record.uid)
         self._pending = pending = PendingWrites()
-        self._writer = Writer(
-            around.cluster,
-            sight.application,
-            seen=around.seen,
-            gone=around.gone,
-            clock=around.clock,
-            fresh_seconds=around.options.fresh_seconds,
-        )
+        self._writer = around.writer(sight.application)
         drivers = PodDrivers(
             self._owner,
             sight.pods,
