@@ -44,6 +44,8 @@ _IDENTITY_KEYS: Final = tuple(
     )
 )
 _DRIVER_CLAIM: Final = "spark.kubernetes.driver.volumes.persistentVolumeClaim."
+ON_DEMAND: Final = "OnDemand"
+"""The name of a volume claim that Spark makes anew for each pod."""
 _DYNAMIC_ALLOCATION: Final = "spark.dynamicAllocation.enabled"
 _MASTER: Final = THIS.entry("spark.master")
 _IS_LOCAL: Final = _MASTER.text.starts_with("local")
@@ -55,7 +57,6 @@ def allocates_dynamically(spark_conf: Mapping[str, str]) -> bool:
 
 
 def _of_properties(on: str) -> tuple[Rule, ...]:
-    """Return what Spark properties must not say, because it is said elsewhere or is not theirs to say."""
     return (
         Rule(
             id=f"{owned(on)}-master",
@@ -86,7 +87,7 @@ def _of_properties(on: str) -> tuple[Rule, ...]:
         Rule(
             id=f"{owned(on)}-driver-claim",
             on=on,
-            refused=THIS.any_entry(_DRIVER_CLAIM, ".options.claimName", "OnDemand"),
+            refused=THIS.any_entry(_DRIVER_CLAIM, ".options.claimName", ON_DEMAND),
             message="no claim is made on demand for a driver; name a claim that is there, or give "
             "driver.podTemplate a volume that is ephemeral",
         ),

@@ -19,6 +19,7 @@ from headgate.api.crd import custom_resource_definition
 
 MOST_NAMED = 5
 """Fields in a message; the others are counted."""
+INSTALL_CRD = "install this version's: headgate crd | kubectl apply --server-side -f -"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class CrdDifference:
             return ""
         return (
             f"the CRD is older than this operator ({version}): it lacks {listed(of_status)}, so that no status "
-            "could be written; install this version's: headgate crd | kubectl apply --server-side -f -"
+            f"could be written; {INSTALL_CRD}"
         )
 
     def warnings(self, version: str) -> Iterator[str]:
@@ -46,7 +47,7 @@ class CrdDifference:
         if of_spec:
             yield (
                 f"the CRD is older than this operator ({version}): the API server drops {listed(of_spec)} from "
-                "resources; install this version's: headgate crd | kubectl apply --server-side -f -"
+                f"resources; {INSTALL_CRD}"
             )
         if self.unheard_of:
             yield (

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from headgate.adapters.kubernetes.customized import PropertyVolume, volumes_of
+from headgate.api.property_rules import ON_DEMAND
 
 CHECKPOINT_PROPERTY: Final = "spark.sql.streaming.checkpointLocation"
 
@@ -26,8 +27,6 @@ _WITH_CONTAINER: Final = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 _DEFAULT_PORTS: Final = {"hdfs": ":8020"}
 _ON_THE_POD: Final = frozenset({"file", "local"})
 _DEFAULT_FILE_SYSTEM: Final = "spark.hadoop.fs.defaultFS"
-_OWN_VOLUME: Final = "OnDemand"
-"""The name of a volume claim that Spark makes anew for each pod."""
 
 
 def checkpoint_locations(conf: Mapping[str, str], queries: Iterable[str]) -> tuple[str, ...]:
@@ -107,7 +106,7 @@ def _on_a_volume(path: str, conf: Mapping[str, str]) -> str | None:
 
 def _volume(volume: PropertyVolume) -> str | None:
     match volume.type, volume.options:
-        case "persistentVolumeClaim", {"claimName": name} if name != _OWN_VOLUME:
+        case "persistentVolumeClaim", {"claimName": name} if name != ON_DEMAND:
             return f"volume claim {name}"
         case "nfs", {"server": server, "path": folder}:
             return f"nfs {server.lower()}:{folder}"

@@ -22,6 +22,7 @@ import aiohttp
 import msgspec
 from kubernetes.aio.client import ApiClient, Configuration
 
+from headgate.adapters.kubernetes.names import MANAGER
 from headgate.errors import ApiConflict, ApiNotFound, ApiRefused, ApiUnavailable, TransientError
 from headgate.key import Key, key_of
 from headgate_contract.foreign import scrubbed
@@ -29,8 +30,6 @@ from headgate_contract.foreign import scrubbed
 Manifest = dict[str, Any]
 """An object of the API, as JSON."""
 
-FIELD_MANAGER = "headgate"
-"""Who owns the fields that the operator writes."""
 
 TIMEOUT_SECONDS = 10.0
 """Seconds for one call, from the first byte sent to the last one read."""
@@ -128,7 +127,7 @@ class ApiServer:
         *,
         timeout_seconds: float = TIMEOUT_SECONDS,
         listener: Listener | None = None,
-        field_manager: str = FIELD_MANAGER,
+        field_manager: str = MANAGER,
     ) -> None:
         self._api = api
         self._timeout = aiohttp.ClientTimeout(total=timeout_seconds)

@@ -21,6 +21,7 @@ FINALIZER: Final = "headgate.dev/stop"
 
 CONTAINER: Final = "driver"
 MANAGER: Final = "headgate"
+"""Who makes the objects, and owns the fields that the operator writes."""
 
 METRICS_PORT: Final = 8090
 DRIVER_PORT: Final = 7078

@@ -14,6 +14,7 @@ from typing import Final
 from headgate.adapters.kubernetes.names import BLOCK_MANAGER_PORT, DRIVER_PORT, UI_PORT
 from headgate.adapters.kubernetes.template import brings_scratch
 from headgate.api.labels import EXECUTOR, driver_name
+from headgate.api.property_rules import ON_DEMAND
 from headgate.reconcile.launch import Launch
 
 LARGEST_CONF: Final = 100_000
@@ -25,7 +26,6 @@ OWN_VOLUME_CLAIMS: Final = "spark.kubernetes.driver.ownPersistentVolumeClaim"
 """By default Spark looks for claims to use and to delete, whether it has made any or not. Nobody should have to
 give it the right to do so."""
 
-ON_DEMAND: Final = "OnDemand"
 
 DECOMMISSION: Final = "spark.decommission.enabled"
 """By default an executor whose pod is stopped loses the tasks that it runs, and they run again elsewhere."""

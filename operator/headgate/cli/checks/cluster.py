@@ -19,7 +19,7 @@ from headgate.cli.checks.applications import check_application, check_prometheus
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.cli.cluster.client import Cluster
 from headgate.errors import ApiNotFound, ApiRefused, HeadgateError
-from headgate.handlers.definition import difference, listed
+from headgate.handlers.definition import INSTALL_CRD, difference, listed
 from headgate.handlers.rights import not_granted, rights_to
 from headgate.key import key_of
 from headgate.reconcile.times import duration_text
@@ -28,7 +28,6 @@ LEAST_KUBERNETES: Final = (1, 29)
 """As in the chart; a test compares the two."""
 PART_OF: Final = "app.kubernetes.io/part-of=headgate"
 VERSION: Final = "app.kubernetes.io/version"
-INSTALL_CRD: Final = "install this version's: headgate crd | kubectl apply --server-side -f -"
 LEASES_LATE: Final = 3
 """By how many of its own durations a lease may be old before nobody can be said to hold it."""
 
@@ -109,8 +108,7 @@ def _definition(cluster: Cluster) -> Said:
         yield Level.PROBLEM, says, "install the chart, or headgate crd | kubectl apply -f -"
     elif differs.lacking:
         says = f"the CRD is older than this command ({__version__}): it lacks {listed(differs.lacking)}"
-        is_in_the_way = any(path.startswith("status.") for path in differs.lacking)
-        yield Level.PROBLEM if is_in_the_way else Level.WARNING, says, INSTALL_CRD
+        yield Level.PROBLEM if differs.in_the_way(__version__) else Level.WARNING, says, INSTALL_CRD
     elif differs.unheard_of:
         says = f"the CRD is newer than this command ({__version__}): it has {listed(differs.unheard_of)}"
         yield Level.WARNING, says, "update this command"

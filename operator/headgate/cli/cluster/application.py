@@ -9,13 +9,11 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from headgate.adapters.kubernetes.names import MANAGER
 from headgate.api.annotations import SourceId, paused_sources
 from headgate.api.duration import in_seconds
 from headgate.api.status import ConditionStatus, SparkApplicationStatus
 from headgate.decision.driver import State
-
-OPERATOR = "headgate"
-"""Field manager of the operator."""
 
 
 class ClusterApplication:
@@ -64,7 +62,7 @@ class ClusterApplication:
         times = (
             entry["time"]
             for entry in entries
-            if entry.get("subresource") == "status" and entry.get("manager") == OPERATOR and "time" in entry
+            if entry.get("subresource") == "status" and entry.get("manager") == MANAGER and "time" in entry
         )
         return max(map(datetime.fromisoformat, times), default=None)
 
