@@ -31,6 +31,7 @@ MOST_RECORDS_PER_SECOND = 10**12
 """As in a resource."""
 MOST_GROWTH = 1000
 """As in a resource."""
+BLANK_GROUP = "publishGroup is blank; name a consumer group, or leave it out to publish nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,9 +146,7 @@ class SourceControl:
             known = " or ".join(SNAPSHOT_FORMATS)
             raise ValueError(f"snapshot is {self.snapshot}, and this driver knows {known}")
         if self.publish_group is not None and not self.publish_group.strip():
-            raise ValueError(
-                "publishGroup is blank; name a consumer group, or leave it out to publish nothing"
-            )
+            raise ValueError(BLANK_GROUP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,8 @@ from headgate.api.pod_template_rules import POD_TEMPLATES
 from headgate.api.property_rules import PROPERTIES
 from headgate.api.rule import EACH_SOURCE, OTHER, QUERY, SOURCE, SPEC, THIS, Rule, at_least, positive
 from headgate.api.source import UNLIMITED
+from headgate_contract.document import BLANK_GROUP
+from headgate_contract.settings import contradictions, forms
 
 _INTERVAL: Final = THIS["checkpoint.interval"].duration
 _DURING_BACKLOG: Final = THIS["checkpoint.intervalDuringBacklog"].duration
@@ -33,14 +35,14 @@ CHECKPOINT: Final = (
         id="intervalDuringBacklog-short",
         on=f"{QUERY}.checkpoint.intervalDuringBacklog",
         refused=(THIS.duration > duration("0s")) & (THIS.duration < duration("10ms")),
-        message="intervalDuringBacklog must be 0s or at least 10ms; raise it, or set 0s for one batch per backlog",
+        message=forms.SHORT_DURING_BACKLOG,
     ),
     Rule(
         id="intervalDuringBacklog-below-interval",
         on=f"{QUERY}.checkpoint",
         refused=(THIS["intervalDuringBacklog"].duration > duration("0s"))
         & (THIS["intervalDuringBacklog"].duration < THIS["interval"].duration),
-        message="intervalDuringBacklog must be 0s or at least interval; raise it, or lower interval",
+        message=contradictions.BELOW_INTERVAL,
         at="intervalDuringBacklog",
     ),
 )
@@ -53,8 +55,7 @@ BACKLOG: Final = (
         on=QUERY,
         refused=_REENTRY["above"].is_set
         & THIS["sources"].any(SOURCE, SOURCE["backlog.watermarkLag"].duration > _REENTRY["above"].duration),
-        message="backlog.reentry.above must not be below the watermarkLag of any source of the query; raise it, "
-        "or leave it out for twice the threshold",
+        message=contradictions.below_threshold("backlog.reentry.above", "watermarkLag"),
         at="backlog.reentry.above",
     ),
     Rule(
@@ -64,8 +65,7 @@ BACKLOG: Final = (
         & THIS["sources"].any(
             SOURCE, SOURCE["backlog.pendingRecords"].number > _REENTRY["pendingRecordsAbove"].number
         ),
-        message="backlog.reentry.pendingRecordsAbove must not be below the pendingRecords of any source of the "
-        "query; raise it, or leave it out for twice the threshold",
+        message=contradictions.below_threshold("backlog.reentry.pendingRecordsAbove", "pendingRecords"),
         at="backlog.reentry.pendingRecordsAbove",
     ),
 )
@@ -81,8 +81,7 @@ RATE_LIMIT: Final = (
             | THIS["recordsPerCheckpoint"].is_set
             | THIS["duringBacklog"].untyped.is_set
         ),
-        message="rateLimit limits nothing; set recordsPerSecond, recordsPerCheckpoint or duringBacklog, or leave "
-        "rateLimit out",
+        message=contradictions.LIMITS_NOTHING,
     ),
     positive(f"{EACH_SOURCE}.rateLimit.maxBurst", "leave it out for 10s"),
     Rule(
@@ -90,8 +89,7 @@ RATE_LIMIT: Final = (
         on=QUERY,
         refused=(_DURING_BACKLOG > _INTERVAL)
         & THIS["sources"].any(SOURCE, _RATE_LIMIT["recordsPerCheckpoint"].is_set & ~_INSTEAD.is_set),
-        message="recordsPerCheckpoint would slow a backlog down, since intervalDuringBacklog is longer than "
-        "interval; set rateLimit.duringBacklog to Unlimited or to limits of its own",
+        message=contradictions.SLOWS_BACKLOG,
         at="sources[].rateLimit.recordsPerCheckpoint",
     ),
     Rule(
@@ -99,8 +97,7 @@ RATE_LIMIT: Final = (
         on=QUERY,
         refused=_DURING_BACKLOG.equals(duration("0s"))
         & THIS["sources"].any(SOURCE, _IS_LIMITED & ~_INSTEAD.text.equals(text(UNLIMITED))),
-        message="a rate limit cannot hold while one batch spans the backlog (intervalDuringBacklog is 0s); set "
-        "rateLimit.duringBacklog: Unlimited, or a longer intervalDuringBacklog",
+        message=contradictions.CUTS_SINGLE_BATCH,
         at="sources[].rateLimit",
     ),
 )
@@ -114,8 +111,7 @@ LIVE: Final = (
         & THIS["sources"].any(
             SOURCE, _RATE_LIMIT["recordsPerSecond"].is_set | _RATE_LIMIT["recordsPerCheckpoint"].is_set
         ),
-        message="a rate limit cannot hold inside a batch of real-time mode (live.mode is RealTime); leave one of the "
-        "two out",
+        message=contradictions.not_in_real_time("a rate limit"),
         at="sources[].rateLimit",
     ),
     Rule(
@@ -123,8 +119,7 @@ LIVE: Final = (
         on=QUERY,
         refused=THIS["live.mode"].text.equals(text("RealTime"))
         & THIS["sources"].any(SOURCE, SOURCE["alignment"].is_set),
-        message="an alignment cannot hold inside a batch of real-time mode (live.mode is RealTime); leave one of the "
-        "two out",
+        message=contradictions.not_in_real_time("an alignment"),
         at="sources[].alignment",
     ),
 )
@@ -161,7 +156,7 @@ KAFKA: Final = (
         id="kafka-publishGroup-blank",
         on=f"{EACH_SOURCE}.kafka.publishGroup",
         refused=THIS.text.trimmed.equals(text("")),
-        message="publishGroup is blank; name a consumer group, or leave it out to publish nothing",
+        message=BLANK_GROUP,
     ),
 )
 

@@ -1,4 +1,4 @@
-"""What settings must not say together, in the words of the resource's own rules."""
+"""What settings must not say together, in words that are those of the resource's own rules as well."""
 
 from __future__ import annotations
 
@@ -8,16 +8,37 @@ from headgate_contract.settings.said import Given
 
 _CUT = "rateLimit.recordsPerCheckpoint"
 
+BELOW_INTERVAL = "intervalDuringBacklog must be 0s or at least interval; raise it, or lower interval"
+LIMITS_NOTHING = (
+    "rateLimit limits nothing; set recordsPerSecond, recordsPerCheckpoint or duringBacklog, or leave rateLimit "
+    "out"
+)
+SLOWS_BACKLOG = (
+    "recordsPerCheckpoint would slow a backlog down, since intervalDuringBacklog is longer than interval; set "
+    "rateLimit.duringBacklog to Unlimited or to limits of its own"
+)
+CUTS_SINGLE_BATCH = (
+    "a rate limit cannot hold while one batch spans the backlog (intervalDuringBacklog is 0s); set "
+    "rateLimit.duringBacklog: Unlimited, or a longer intervalDuringBacklog"
+)
+
+
+def below_threshold(above: str, threshold: str) -> str:
+    return (
+        f"{above} must not be below the {threshold} of any source of the query; raise it, or leave it out for twice "
+        "the threshold"
+    )
+
+
+def not_in_real_time(what: str) -> str:
+    return f"{what} cannot hold inside a batch of real-time mode (live.mode is RealTime); leave one of the two out"
+
 
 def problems_of_query(query: Given) -> Iterator[str]:
     """Yield what a query's settings must not say together. Each is well-formed."""
     interval, during = _intervals(query)
     if interval is not None and during is not None and 0 < during < interval:
-        yield _problem(
-            query,
-            "intervalDuringBacklog",
-            "intervalDuringBacklog must be 0s or at least interval; raise it, or lower interval",
-        )
+        yield _problem(query, "intervalDuringBacklog", BELOW_INTERVAL)
 
 
 def problems_of_source(query: Given, source: Given) -> Iterator[str]:
@@ -46,35 +67,19 @@ def _contradictions(query: Given, source: Given) -> Iterator[tuple[str, str]]:
     ]
     instead = [name for name in limits if name.startswith("rateLimit.duringBacklog")]
     if limits and not live and not instead:
-        yield (
-            limits[0],
-            "rateLimit limits nothing; set recordsPerSecond, recordsPerCheckpoint or duringBacklog, or leave "
-            "rateLimit out",
-        )
+        yield limits[0], LIMITS_NOTHING
     if len(instead) > 1 and "rateLimit.duringBacklog" in instead:
         yield (
             "rateLimit.duringBacklog",
             "duringBacklog is Unlimited, and has limits of its own too; leave one of the two out",
         )
     if interval is not None and during is not None and during > interval and _CUT in live and not instead:
-        yield (
-            _CUT,
-            "recordsPerCheckpoint would slow a backlog down, since intervalDuringBacklog is longer than "
-            "interval; set rateLimit.duringBacklog to Unlimited or to limits of its own",
-        )
+        yield _CUT, SLOWS_BACKLOG
     if during == 0 and (live or instead) and "rateLimit.duringBacklog" not in instead:
-        yield (
-            (live or instead)[0],
-            "a rate limit cannot hold while one batch spans the backlog (intervalDuringBacklog is 0s); set "
-            "rateLimit.duringBacklog: Unlimited, or a longer intervalDuringBacklog",
-        )
+        yield (live or instead)[0], CUTS_SINGLE_BATCH
     for name, above in _REENTRY.items():
         if name in source and above in query and float(source[name].value) > float(query[above].value):
-            yield (
-                name,
-                f"{above} must not be below the {name.rpartition('.')[2]} of any source of the query; raise it, or "
-                "leave it out for twice the threshold",
-            )
+            yield name, below_threshold(above, name.rpartition(".")[2])
     aligned = [name for name in source if name.startswith("alignment.")]
     for name, purpose in _REQUIRED.items():
         if aligned and name not in source:
@@ -87,11 +92,7 @@ def _beside_real_time(query: Given, source: Given) -> Iterator[tuple[str, str]]:
         return
     for what, settings in _NOT_IN_REAL_TIME.items():
         if (name := next((name for name in source if name.startswith(settings)), None)) is not None:
-            yield (
-                name,
-                f"{what} cannot hold inside a batch of real-time mode (live.mode is RealTime); leave one of the two "
-                "out",
-            )
+            yield name, not_in_real_time(what)
 
 
 _NOT_IN_REAL_TIME = {

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Union
 
+from headgate_contract.document import BLANK_GROUP
 from headgate_contract.durations import nanoseconds, seconds
 
 Value = Union[bool, int, float, str]  # evaluated at run time, on any Python that Spark runs on
@@ -52,11 +53,14 @@ def positive(name: str, remedy: str) -> Form:
     return Form("a duration, not 0s", parse)
 
 
+SHORT_DURING_BACKLOG = (
+    "intervalDuringBacklog must be 0s or at least 10ms; raise it, or set 0s for one batch per backlog"
+)
+
+
 def backlog_interval(text: str) -> float:
     if 0 < nanoseconds(text) < nanoseconds("10ms"):
-        raise ValueError(
-            "intervalDuringBacklog must be 0s or at least 10ms; raise it, or set 0s for one batch per backlog"
-        )
+        raise ValueError(SHORT_DURING_BACKLOG)
     return seconds(text)
 
 
@@ -140,7 +144,7 @@ def function_name(text: str) -> str:
 
 def consumer_group(text: str) -> str:
     if not text.strip():
-        raise ValueError("publishGroup is blank; name a consumer group, or leave it out to publish nothing")
+        raise ValueError(BLANK_GROUP)
     if len(text) > 249:
         raise ValueError("is too long: at most 249 characters")
     return text
