@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from headgate_spark.event_time import Decoder
+from headgate_spark.kafka.payload import MOST_TOLD, shortened
 
 SCHEMA_ID_BYTES = 5
 """A zero and four bytes of an id: how values of a schema registry begin."""
@@ -27,7 +28,6 @@ FLATTENED = "__source_snapshot", "__source_name"
 
 _OF_SNAPSHOT = frozenset({"true", "first", "first_in_data_collection", "last_in_data_collection", "last"})
 _OF_CHANGES = frozenset({"false", "incremental"})
-_MOST_TOLD = 120
 
 
 class Mark(NamedTuple):
@@ -78,8 +78,7 @@ def _decoded(value: bytes, decode: Decoder | None) -> object:
     try:
         return json.loads(value) if decode is None else decode(value)
     except Exception as error:  # decoders are the job's, and fail in many ways
-        told = f"it cannot be decoded ({type(error).__name__}: {error})"
-        raise NoEnvelopeError(told if len(told) <= _MOST_TOLD else told[:_MOST_TOLD] + "…") from None
+        raise NoEnvelopeError(shortened(f"it cannot be decoded ({type(error).__name__}: {error})")) from None
 
 
 def _mark(flag: object, name: object) -> Mark:
@@ -90,7 +89,7 @@ def _mark(flag: object, name: object) -> Mark:
     if word not in _OF_SNAPSHOT:
         told = repr(flag)
         raise NoEnvelopeError(
-            f"its `source.snapshot` is {told[:_MOST_TOLD]}, which no known version of Debezium writes"
+            f"its `source.snapshot` is {told[:MOST_TOLD]}, which no known version of Debezium writes"
         )
     return Mark(
         is_snapshot=True,

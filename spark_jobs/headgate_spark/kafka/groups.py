@@ -26,10 +26,17 @@ def client_options(source: Mapping[str, str]) -> dict[str, str]:
     return {key.removeprefix(_OPTION): value for key, value in source.items() if key.startswith(_OPTION)}
 
 
-def client_id(name: str) -> str:
-    """Return a name for a client that no other of this driver has: Kafka's complains of another with the same one,
-    and its metrics stand for the first alone."""
-    return f"{name}-{next(_NUMBERS)}"
+def client_settings(jvm: Any, client: Mapping[str, str], name: str, timeout_seconds: int) -> Any:
+    """Return the settings of a client with these options, as Java has them; `name` says what the client is for.
+
+    Its id is one that no other client of this driver has: Kafka's complains of another with the same one, and its
+    metrics stand for the first alone.
+    """
+    timeouts = dict.fromkeys(("request.timeout.ms", "default.api.timeout.ms"), str(timeout_seconds * 1000))
+    settings = jvm.java.util.HashMap()
+    for key, value in {**client, **timeouts, "client.id": f"{name}-{next(_NUMBERS)}"}.items():
+        settings.put(key, value)
+    return settings
 
 
 Offsets = Mapping[tuple[str, int], int]
@@ -42,13 +49,8 @@ class JvmGroups:
     def __init__(self, jvm: Any, client: Mapping[str, str]) -> None:
         """Raises what the client raises where `client` (options by name) makes no sense to it."""
         self._jvm = jvm
-        options = jvm.java.util.HashMap()
-        timeouts = dict.fromkeys(
-            ("request.timeout.ms", "default.api.timeout.ms"), str(TIMEOUT_SECONDS * 1000)
-        )
-        for key, value in {**client, **timeouts, "client.id": client_id(_CLIENT_ID)}.items():
-            options.put(key, value)
-        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(options)
+        settings = client_settings(jvm, client, _CLIENT_ID, TIMEOUT_SECONDS)
+        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
         self._partitions: dict[tuple[str, int], Any] = {}
 
     def members(self, group: str) -> int:

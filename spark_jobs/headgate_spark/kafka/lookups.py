@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from headgate_spark.kafka.groups import client_id, client_options
+from headgate_spark.kafka.groups import client_options, client_settings
 from headgate_spark.planner.event_times import Found, Millis
 
 TIMEOUT_SECONDS = 30
@@ -195,11 +195,7 @@ def settings_of(
     `name` says what the client is for.
     """
     client = {key: value for key, value in client_options(options).items() if key not in _OF_CONSUMERS}
-    timeouts = dict.fromkeys(("request.timeout.ms", "default.api.timeout.ms"), str(TIMEOUT_SECONDS * 1000))
-    settings = jvm.java.util.HashMap()
-    for key, value in {**client, **timeouts, "client.id": client_id(name), **more}.items():
-        settings.put(key, value)
-    return settings
+    return client_settings(jvm, client | dict(more), name, TIMEOUT_SECONDS)
 
 
 def reads_committed(options: Mapping[str, str]) -> bool:

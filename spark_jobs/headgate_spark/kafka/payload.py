@@ -61,7 +61,7 @@ class Reader:
             decoded = self.decode(value)
         except Exception as error:  # decoders are the job's, and fail in many ways
             raise NoEventTimeError(
-                _shortened(f"it cannot be decoded ({type(error).__name__}: {error})")
+                shortened(f"it cannot be decoded ({type(error).__name__}: {error})")
             ) from None
         try:
             return follow(self.path, decoded)
@@ -75,7 +75,7 @@ class Reader:
             return millis_of(moment)
         except (ValueError, OverflowError):
             raise NoEventTimeError(
-                _shortened(f"it has {moment!r} there, which is no moment since 1970")
+                shortened(f"it has {moment!r} there, which is no moment since 1970")
             ) from None
 
 
@@ -160,7 +160,7 @@ def is_small(moment: object) -> bool:
     return isinstance(moment, (int, float)) and not isinstance(moment, bool) and moment < SMALLEST_NUMBER
 
 
-def _shortened(reason: str) -> str:
+def shortened(reason: str) -> str:
     return reason if len(reason) <= MOST_TOLD else reason[:MOST_TOLD] + "…"
 
 
