@@ -24,16 +24,19 @@ class UnsupportedSessionError(RuntimeError):
     """The job asks for a session that cannot be governed."""
 
 
-def written_down(environ: MutableMapping[str, str], name: str) -> Path | None:
-    """Return a file with what a variable holds, and take it out of the environment, or all that the job starts would
-    have it too. The file goes with this process."""
-    if (text := environ.pop(name, None)) is None:
-        return None
+def own_file(content: bytes) -> Path:
+    """Return a file with this in it, for this user alone; it goes with this process. Raises OSError."""
     with NamedTemporaryFile(prefix="headgate-", delete=False) as file:
-        file.write(os.fsencode(text))
+        file.write(content)
     path = Path(file.name)
     atexit.register(path.unlink, missing_ok=True)
     return path
+
+
+def written_down(environ: MutableMapping[str, str], name: str) -> Path | None:
+    """Return a file with what a variable holds, and take it out of the environment, or all that the job starts would
+    have it too."""
+    return None if (text := environ.pop(name, None)) is None else own_file(os.fsencode(text))
 
 
 def on_executors(properties: str, jar: Path) -> str:

@@ -8,7 +8,6 @@ read.
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import secrets
@@ -20,11 +19,11 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 import structlog
 
 from headgate_spark.engine.questions import ask, send
+from headgate_spark.launch.environment import own_file
 from headgate_spark.runtime.settings import METRICS_PORT
 
 log = structlog.get_logger("headgate")
@@ -67,12 +66,9 @@ class PlannerProcess:
         threading.Thread(target=self._watch, name="headgate-planner-answers", daemon=True).start()
 
     def address(self) -> Path:
-        """Return the file that tells the JVM where it is. The file goes with this process. Raises OSError."""
-        with NamedTemporaryFile("w", prefix="headgate-", delete=False) as file:
-            json.dump({"port": self._listening.getsockname()[1], "token": self._settings["token"]}, file)
-        path = Path(file.name)
-        atexit.register(path.unlink, missing_ok=True)
-        return path
+        """Return the file that tells the JVM where it is (`own_file`)."""
+        told = {"port": self._listening.getsockname()[1], "token": self._settings["token"]}
+        return own_file(json.dumps(told).encode())
 
     def ask(self, *question: str, timeout: float | None = None) -> str | None:
         """Ask, on a connection of its own, and return the answer. Raises OSError, EOFError and RuntimeError.
