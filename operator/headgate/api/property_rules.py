@@ -56,6 +56,11 @@ def allocates_dynamically(spark_conf: Mapping[str, str]) -> bool:
     return spark_conf.get(_DYNAMIC_ALLOCATION, "").lower() == "true"
 
 
+def is_local(spark_conf: Mapping[str, str]) -> bool:
+    """Return whether the driver does all the work itself, without executors."""
+    return spark_conf.get("spark.master", "").startswith("local")
+
+
 def _of_properties(on: str) -> tuple[Rule, ...]:
     return (
         Rule(

@@ -32,13 +32,13 @@ from headgate.adapters.kubernetes.properties import (
     DriverDefaults,
     driver_memory_mib,
     image_of,
-    is_local,
     properties_text,
     spark_properties,
 )
 from headgate.adapters.kubernetes.template import with_template
 from headgate.api.application import API_VERSION, KIND
 from headgate.api.labels import APPLICATION, EXECUTOR, ROLE, driver_name
+from headgate.api.property_rules import is_local
 from headgate.decision.situation import SCRIPT_SECONDS
 from headgate.key import Key
 from headgate.reconcile.launch import Launch
@@ -147,7 +147,7 @@ def _pod_spec(start: DriverStart) -> Manifest:
     return {
         "restartPolicy": "Never",
         "serviceAccountName": start.defaults.service_account,
-        "automountServiceAccountToken": not is_local(start.launch),
+        "automountServiceAccountToken": not is_local(start.launch.spark_conf),
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": _grace_seconds(start),
         "securityContext": _pod_security(start.defaults),
@@ -200,7 +200,7 @@ def _handed_over(start: DriverStart) -> dict[str, str]:
     )
     properties[LINEAGE] = f"{start.owner.uid}/{start.attempt}"
     handed_over = {SPARK_PROPERTIES: properties_text(properties)}
-    if not is_local(start.launch):
+    if not is_local(start.launch.spark_conf):
         handed_over[EXECUTOR_TEMPLATE] = msgspec.json.encode(executor_template(start)).decode()
     return handed_over
 

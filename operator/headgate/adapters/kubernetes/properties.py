@@ -14,7 +14,7 @@ from typing import Final
 from headgate.adapters.kubernetes.names import BLOCK_MANAGER_PORT, DRIVER_PORT, UI_PORT
 from headgate.adapters.kubernetes.template import brings_scratch
 from headgate.api.labels import EXECUTOR, driver_name
-from headgate.api.property_rules import ON_DEMAND
+from headgate.api.property_rules import ON_DEMAND, is_local
 from headgate.reconcile.launch import Launch
 
 LARGEST_CONF: Final = 100_000
@@ -65,11 +65,6 @@ class DriverDefaults:
     """As in Spark's own images; `None`: whatever the namespace gives."""
 
 
-def is_local(launch: Launch) -> bool:
-    """Return whether the driver does all the work itself, without executors."""
-    return launch.spark_conf.get("spark.master", "").startswith("local")
-
-
 def image_of(launch: Launch, defaults: DriverDefaults) -> str:
     """Return the image of driver and executors; `obstacles` has found that there is one."""
     return launch.image or defaults.image or ""
@@ -99,7 +94,7 @@ def spark_properties(
         "spark.driver.blockManager.port": str(BLOCK_MANAGER_PORT),
         "spark.ui.port": str(UI_PORT),
     }
-    if not is_local(launch):
+    if not is_local(launch.spark_conf):
         # Executors finish their tasks; Spark 4.0 takes the time for that from their template alone.
         better |= {DECOMMISSION: "true", EXECUTOR_GRACE: f"{grace_seconds}s", EXECUTOR_FAILURES: ANY_NUMBER}
         better |= scratch_properties(launch)

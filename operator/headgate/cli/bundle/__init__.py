@@ -20,6 +20,8 @@ from headgate.errors import HeadgateError, UsageError
 
 FOLDER: Final = "headgate-support"
 """All files of the archive are in it."""
+MOST_BYTES: Final = 512 * 1024
+"""The most of one log or file: its end."""
 UNREAD: Final = "unread.txt"
 """The file that says what is missing, and why."""
 

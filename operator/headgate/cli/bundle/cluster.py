@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from headgate.adapters.kubernetes.client import DEPLOYMENTS, PODS, Manifest
-from headgate.cli.bundle import Bundle
+from headgate.cli.bundle import MOST_BYTES, Bundle
 from headgate.cli.checks.cluster import PART_OF
 from headgate.cli.cluster.client import Cluster
 from headgate.key import Key
 
 MOST_LINES: Final = 2_000
-MOST_BYTES: Final = 512 * 1024
-"""The most of one log: its end, for what happened last."""
+"""The last of a log, for what happened last."""
 MOST_PODS: Final = 20
 """Pods of one application or operator, the newest of them: executors come and go."""
 

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Final
 
 from headgate.adapters.local.state_dir import StateDir
-from headgate.cli.bundle import Bundle
-
-MOST_BYTES: Final = 512 * 1024
-"""The most of one file: its end."""
+from headgate.cli.bundle import MOST_BYTES, Bundle
 
 
 def gather(folder: Path, bundle: Bundle) -> None:
