@@ -76,7 +76,8 @@ def _of_object(location: Location, value: Mapping[str, Any], kind: str) -> Itera
         elif (
             len(location) > _OUTERMOST
         ):  # further out every field is declared, and an unknown one has a finding
-            yield _error((*location, name), _unknown(name, types))
+            hint = did_you_mean(name, types) or f"; remove it, or use one of {', '.join(types)}"
+            yield _error((*location, name), f"no Pod has this field{hint}")
 
 
 _QUANTITIES: Final = frozenset({"divisor", "sizeLimit"})
@@ -90,11 +91,6 @@ def _fields(kind: str) -> dict[str, str]:
     model = getattr(models, kind)
     fields = {model.attribute_map[name]: of for name, of in model.openapi_types.items()}
     return {name: "object" if name in _QUANTITIES else of for name, of in fields.items()}
-
-
-def _unknown(name: str, types: Mapping[str, str]) -> str:
-    hint = did_you_mean(name, types) or f"; remove it, or use one of {', '.join(types)}"
-    return f"no Pod has this field{hint}"
 
 
 def _error(location: Location, message: str) -> Finding:

@@ -53,7 +53,7 @@ class Kept:
         """
         if self == saved:
             return False
-        if _with_clocks_at(self, 0.0) != _with_clocks_at(saved, 0.0):
+        if _without_clocks(self) != _without_clocks(saved):
             return True
         pairs = zip(_clocks(self), _clocks(saved), strict=True)
         gaps = (abs(now.known_at - then.known_at) for (_, now), (_, then) in pairs)
@@ -129,9 +129,9 @@ def _clocks(kept: Kept) -> Iterator[tuple[LatchId, Dwell]]:
                     yield (query, source, voter), dwell
 
 
-def _with_clocks_at(kept: Kept, t: float) -> Kept:
+def _without_clocks(kept: Kept) -> Kept:
     return _with_latches(
-        kept, lambda one: one if one.dwell is None else replace(one, dwell=replace(one.dwell, known_at=t))
+        kept, lambda one: one if one.dwell is None else replace(one, dwell=replace(one.dwell, known_at=0.0))
     )
 
 

@@ -104,7 +104,8 @@ class Owner:
         """Who it is, for a sentence."""
         if not self.host:
             return "a driver that cannot be told"
-        since = "" if self.since is None else f" since {_time(self.since)}"
+        utc = None if self.since is None else datetime.fromtimestamp(self.since, timezone.utc)
+        since = "" if utc is None else f" since {utc:%Y-%m-%dT%H:%M:%SZ}"
         pid = "" if self.pid is None else f", pid {self.pid}"
         return f"the driver of application {self.application or 'unknown'} on host {self.host}{pid}{since}"
 
@@ -149,10 +150,6 @@ _MEMBERS: Mapping[str, Callable[[object], bool]] = {
     "attempt": _is_whole,
     "lock": _is_text,
 }
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 # What is to be done ----------------------------------------------------------------------------------
