@@ -4,8 +4,6 @@ Durations alone are measured on it. Nobody sets it, and it goes on while the mac
 takes over in that time, so a process that wakes up must not think that none has passed.
 """
 
-from __future__ import annotations
-
 import time
 
 CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)

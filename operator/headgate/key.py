@@ -1,7 +1,5 @@
 """The name of an application in a cluster: what queues, caches and metrics are keyed by."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple

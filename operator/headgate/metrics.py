@@ -7,8 +7,6 @@ All series are there from the start, at 0: a counter that appears with the first
 it, and an operator that has lived through much would have more series than a young one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from types import MappingProxyType

@@ -5,8 +5,6 @@ file. Whatever is wrong is said at once, each with the place where it was writte
 not find its faults one crash at a time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

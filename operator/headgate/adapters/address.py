@@ -1,7 +1,5 @@
 """Where a driver serves its metrics: told by the wings that run drivers, used by the one that asks them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

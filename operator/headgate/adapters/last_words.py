@@ -4,8 +4,6 @@ A pod hands on the end of its log when it fails, and so does a file on this mach
 application says the same of itself in a cluster and here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

@@ -4,8 +4,6 @@ The API server keeps the inner fields of a template as they are, and drops from 
 a misspelt affinity would place pods anywhere. Names and types are those of the Kubernetes client.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

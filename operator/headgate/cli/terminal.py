@@ -3,8 +3,6 @@
 What others have written is shown there, and does nothing.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterable

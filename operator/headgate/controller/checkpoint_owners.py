@@ -10,8 +10,6 @@ only where an application controls it by its owner reference: one whose owner wa
 garbage collector of Kubernetes.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -9,8 +9,6 @@ What a reconcile has written comes back by the watches. It is known by then from
 reconcile: without that, a start would be three reconciles.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable, Collection

@@ -6,8 +6,6 @@ compares with the status that is on record), so that a restart of the operator d
 decisions.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field

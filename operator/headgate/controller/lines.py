@@ -13,8 +13,6 @@ leaves one with each turn, and it may not be due for half an hour: a line that h
 Pure: time comes in as an argument.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field

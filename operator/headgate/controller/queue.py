@@ -10,8 +10,6 @@ Pure: time and chance come in as arguments, and nothing waits in here. `workers.
 but for `depth`, `longest_wait` and `longest_run`, which a scrape may ask for from its own thread.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field

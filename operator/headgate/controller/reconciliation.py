@@ -4,8 +4,6 @@ What is remembered in the process follows what was written: where the status cou
 not happened; where it could, and something after it failed, the next reconcile finds that undone and does it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace

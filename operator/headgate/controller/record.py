@@ -6,8 +6,6 @@ It is kept packed: for ten thousand applications the models of their specs and s
 a resource, which takes longer than unpacking it, is done once.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field

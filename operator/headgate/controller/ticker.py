@@ -8,8 +8,6 @@ the same, since they also prove that the event loop runs and that its timers wor
 A look is *applied* once every application that it gave a reconcile to has had one: what it found is written then.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping

@@ -7,8 +7,6 @@ A reconcile that cannot be finished for now is tried again with a growing pause.
 with its traceback in the log: an application that nobody can judge must not keep the others from being served.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time

@@ -7,8 +7,6 @@ and spread by `jitter` in 0..1, so that a hundred drivers that lost the same bro
 The spread only shortens, so that `maxBackoff` is never exceeded.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

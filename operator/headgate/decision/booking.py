@@ -4,8 +4,6 @@ Every end is booked once, as a failure, as a disruption, or as nothing where it 
 holds the checkpoint is no fault of the job's, and counts as a disruption.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

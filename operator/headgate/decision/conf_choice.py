@@ -17,8 +17,6 @@ that cannot be heard restarts nothing.
 `headgate.reconcile.backlog_conf` tells the moment, and says the choice in sentences.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -7,8 +7,6 @@ not kept; one that takes a missing number for 0 is worse. So any missing input m
 denominator that is not positive makes it "never".
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ Two things are not in them. Time: a re-entry clock may run out while all inputs 
 And the estimate of when a query has caught up, which moves with every number and switches nothing.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple

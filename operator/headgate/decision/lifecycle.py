@@ -15,8 +15,6 @@ another one holds: that may be one that was deleted by force and is about to end
 `headgate local` drives a subprocess with it, the operator a pod.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 

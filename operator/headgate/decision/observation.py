@@ -5,8 +5,6 @@ no watermark yet. `None` says so, and is neither 0 nor "no". All positions behin
 ones, so that nothing looks caught up because a long batch has just begun.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 

@@ -6,8 +6,6 @@ needs numbers. `headgate.reconcile.policy` translates one into the other; nothin
 Durations are seconds, amounts are records. `None` always means "not set".
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum
 

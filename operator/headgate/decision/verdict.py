@@ -8,8 +8,6 @@ and never starts one.
 nothing. The reconcile loop calls it at each tick, `headgate replay` for each recorded line.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 

@@ -6,8 +6,6 @@ hovers about its threshold would otherwise be switched back and forth. The verdi
 votes; this module only asks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum

@@ -4,8 +4,6 @@ In a cluster a person edits a resource, and executors have memory of their own. 
 Ctrl-C, type the command again, and have one process. Whoever runs the loop says which of these is true.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """The operator of a cluster, put together."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """One application on this machine, put together. It imports no client of a cluster, which a laptop may not have."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

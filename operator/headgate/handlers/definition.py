@@ -8,8 +8,6 @@ field that only the CRD knows is a setting that this operator would not act on: 
 The API server publishes the fields of a CRD to whoever may sign in, so that no right to CRDs is needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -8,8 +8,6 @@ In between only what is young is collected. A minute's survivors are still enoug
 would fall into a tick as often as not: it is spent once a minute, when no tick is under way.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 from collections.abc import Callable

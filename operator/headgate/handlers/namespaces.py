@@ -6,8 +6,6 @@ is begun in a namespace before all that is there has been heard of, also where i
 did not know of a living driver would start a second one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 

@@ -8,8 +8,6 @@ Each namespace is compared by itself, and its rights are looked at before: what 
 others. One that is not served, or not known yet, is looked at again every few seconds.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -6,8 +6,6 @@ that a bad roll-out stops at its first pod. One namespace without its rights sto
 hands of whoever runs it. The chart's roles hold the same rights; a test compares them.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

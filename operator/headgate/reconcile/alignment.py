@@ -5,8 +5,6 @@ slowest one, and which one that is. What is left to do here is to compare that w
 a person has to know: a member beyond the limit, one that cannot be aligned and why, drifts that differ in a group.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Numbers of records as people read them."""
 
-from __future__ import annotations
-
 from typing import Final
 
 _SCALES: Final = ((1e9, "G"), (1e6, "M"), (1e3, "k"))

@@ -1,7 +1,5 @@
 """A condition before it has its moments: what is so, why in one word, and why in a sentence."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from headgate.api.status import Condition, ConditionStatus

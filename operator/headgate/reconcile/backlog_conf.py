@@ -4,8 +4,6 @@ The choice is `headgate.decision.conf_choice`'s. This tells it the moment, as th
 in a sentence for condition `BacklogSparkConf` and for events. Called by `decide`, `conditions` and `events`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -7,8 +7,6 @@ understand them; the others speak of the job. `lastTransitionTime` moves only wh
 sends the driver a document as well, and is nothing that anybody waits for.
 """
 
-from __future__ import annotations
-
 from headgate.api.application import SparkApplication
 from headgate.api.status import Condition
 from headgate.reconcile import backlog_conf

@@ -4,8 +4,6 @@ The judgements themselves are `headgate.decision`'s; this brings them together f
 for each query, from these what the driver is told and what it is to run with, and the next step of its life.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

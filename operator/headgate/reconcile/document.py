@@ -5,8 +5,6 @@ document says everything outright, in seconds and records. Its generation rises 
 nothing else, so that "acknowledged" means "this content is in force".
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple

@@ -5,8 +5,6 @@ acted on it, and is too long to be kept in a status; an operator that comes late
 changed.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from headgate.api.application import SparkApplication

@@ -4,8 +4,6 @@ Events are computed from levels, like everything else: a loop that was away for 
 from then, once.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 

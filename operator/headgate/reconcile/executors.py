@@ -5,8 +5,6 @@ it is not. What keeps executors away is known from their pods where there are so
 server takes none.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from headgate.api.status import Condition

@@ -7,8 +7,6 @@ but flapping at once while that is rare, and otherwise now and then. What is wri
 moment, and every other write tells it as well.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from headgate.api.status import SparkApplicationStatus

@@ -5,8 +5,6 @@ batches set. From these, and from what is declared, follows which bound it was. 
 is the grant, divided by the throughput that is known now.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final, NamedTuple
 

@@ -5,8 +5,6 @@ of the resource reaches the running driver through the control document. The rev
 of it: a driver of another revision than the desired one is replaced at a batch boundary.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

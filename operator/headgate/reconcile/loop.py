@@ -4,8 +4,6 @@ Called by a tick of `headgate local`, by the operator for any event on a resourc
 and after a restart of either: always with what was remembered, never with what happened.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never

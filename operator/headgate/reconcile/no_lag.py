@@ -5,8 +5,6 @@ While a query is live in real-time mode its unread records are not told: what it
 known. So nothing is asked of it then.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from headgate.api.application import SparkApplication

@@ -4,8 +4,6 @@ Nothing is changed here. A scrape that fails leaves what was known before standi
 `metrics.staleAfter`; those of a driver that is gone are dropped at once, since they say nothing of the next.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -5,8 +5,6 @@ seconds and records on the other. The loop and `headgate replay` both come throu
 is judged by what the running application would be judged by.
 """
 
-from __future__ import annotations
-
 from headgate.api.annotations import SourceId, paused_sources
 from headgate.api.application import Restart, SparkApplication
 from headgate.api.duration import in_seconds

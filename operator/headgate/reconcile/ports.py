@@ -9,8 +9,6 @@ died, a metric that is late): such things are values. They raise `headgate.error
 from, such as a disk that cannot be written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -6,8 +6,6 @@ for `Ready` (Argo CD, Flux, Helm) should not wait for Prometheus. What was known
 until something is known again.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from headgate.api.application import SparkApplication

@@ -7,8 +7,6 @@ They are structs of msgspec: a tick of ten thousand drivers makes 70,000 of them
 dataclasses take, and the garbage collector leaves them alone.
 """
 
-from __future__ import annotations
-
 import math
 from enum import StrEnum
 from typing import NamedTuple

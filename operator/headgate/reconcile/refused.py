@@ -5,8 +5,6 @@ of the CRD let through. Nothing is done about it but to say so: a driver that ru
 ends meanwhile is not started again, since nobody knows with what; so that is said as well.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Final
 

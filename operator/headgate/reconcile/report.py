@@ -5,8 +5,6 @@ So a status is written when something changed that a person would act on, and ot
 says how often), so that whoever looks sees numbers that are not old.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from headgate.api.application import SparkApplication

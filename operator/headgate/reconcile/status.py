@@ -4,8 +4,6 @@ Built anew each reconcile from what was seen and decided; only the moments of th
 the status before. What is not known is left out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta

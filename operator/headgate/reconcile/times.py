@@ -1,7 +1,5 @@
 """Seconds, as the loop computes with them, in the forms that a status is written in."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from headgate.api.duration import format_duration, parse_duration

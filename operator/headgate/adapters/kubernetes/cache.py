@@ -7,8 +7,6 @@ that was put back gives a version again, and a newer CRD other defaults. What no
 and the rest is packed, since a large cluster has ten thousand of each.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any

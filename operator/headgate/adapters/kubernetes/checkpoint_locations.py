@@ -9,8 +9,6 @@ location counts only where it is certain which one it is. A path on a pod's own 
 is that of the volume; one in a file system that the image's own configuration chooses is not known.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterable, Mapping

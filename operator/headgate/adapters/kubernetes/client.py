@@ -6,8 +6,6 @@ and of the official client only connection, certificates and tokens are used. No
 fifth of a call: ten thousand applications that start are forty thousand of them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time

@@ -7,8 +7,6 @@ selectors. Those of executors are read by Spark itself, in the driver.
 The names are those of Spark's documentation, "Running on Kubernetes", section Configuration.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ first. What is so of all applications at once, as that Prometheus is gone, waits
 of it: it must neither hold up nor crowd out that a driver has failed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import re

@@ -5,8 +5,6 @@ of one application are listed where it has been short of executors for a minute,
 applications a second: when a whole cluster is full, all of them are short at once.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -6,8 +6,6 @@ is known of the cluster may then be of a world that never was, and no rule by wh
 of that. So whoever finds it out says so, and the process begins anew with what is there.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

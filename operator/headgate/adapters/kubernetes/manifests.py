@@ -5,8 +5,6 @@ pod is the driver, and its executors are Spark's own, owned by it, so that they 
 restricted Pod Security Standard asks for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final

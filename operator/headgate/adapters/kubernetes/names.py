@@ -1,7 +1,5 @@
 """What objects of ours are called, and how they are marked. Other tools rely on these names."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from headgate.api.labels import APPLICATION, DRIVER, ROLE

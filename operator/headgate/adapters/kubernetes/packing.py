@@ -5,8 +5,6 @@ Packed they take a tenth of that, and the garbage collector has nothing to look 
 a millisecond, at a reconcile that takes several.
 """
 
-from __future__ import annotations
-
 import pickle
 import zlib
 from typing import Any

@@ -5,8 +5,6 @@ kubelet reports its container as terminated, or the object is gone from the API 
 not tell: a pod that somebody else marks as failed, because its node does not answer, may well be running there.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

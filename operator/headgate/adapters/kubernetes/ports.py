@@ -4,8 +4,6 @@ They answer from the cache and change nothing: what the loop wants done is colle
 controller carries out once the reconcile is over.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Three layers: what Spark does better with here, what the resource asks for, and 
 driver and its executors to find each other. The last are refused in `sparkConf` (`headgate.api.property_rules`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

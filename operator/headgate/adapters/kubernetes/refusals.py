@@ -3,8 +3,6 @@
 The server tells in prose, and its admission plugins in theirs; a few of them are what people meet.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

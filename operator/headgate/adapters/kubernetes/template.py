@@ -6,8 +6,6 @@ are merged by that: containers field by field, of all else the template's item t
 matter here: the resource is refused that says anything of it (`headgate.api.pod_template_rules`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Moments as the API server writes them, and as Unix time."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 

@@ -5,8 +5,6 @@ already is found done. One thing is not dropped: a driver that cannot be told an
 and its application let go.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress

@@ -5,8 +5,6 @@ names the very object that it means, and the application's status carries the ve
 on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Other processes read them at any moment (the driver polls its control document),
 any moment: a reader must find the old text or the new one, never half of either.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from contextlib import suppress

@@ -4,8 +4,6 @@ The driver writes the file itself, so that nothing is lost when the loop dies; h
 end for a person who asks why the driver failed, or on and on to mirror it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -6,8 +6,6 @@ starts with an empty one: it costs latches and counters, not the application. Th
 scripts, and by the next loop, which takes over from it when each condition last changed.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping

@@ -5,8 +5,6 @@ whom we must neither take for our driver nor stop. Pid and start time together a
 has ended counts as gone even while nobody has waited for it: orphans in a container without an init stay so.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

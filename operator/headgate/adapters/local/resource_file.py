@@ -5,8 +5,6 @@ told. The content is compared, not the time of change, since editors and mounted
 a file may be away for a moment; one that stays away is told, once, and once more when it is back.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

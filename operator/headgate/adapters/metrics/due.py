@@ -12,8 +12,6 @@ found the value where it was. And numbers in a status grow old: an application i
 more than a factor of two. When they are told again though they have not moved, the reconciles know themselves.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Metrics from where each application says: from Prometheus, or straight from its driver."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Protocol
 

@@ -7,8 +7,6 @@ a longest time of processor; what nobody asked for is not even read. It is HTTP/
 ends with the connection. What goes wrong is an `Outage` with a reason, never an exception: the loop goes on.
 """
 
-from __future__ import annotations
-
 import re
 import socket
 import time

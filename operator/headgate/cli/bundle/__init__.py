@@ -3,8 +3,6 @@
 Everything is gathered first and redacted then: what is hidden in one place is hidden wherever it turns up.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """What is gathered of a run of `headgate local`: the files in its state folder, and the end of its driver's log."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

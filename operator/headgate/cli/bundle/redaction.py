@@ -6,8 +6,6 @@ what looks like a secret. And a value that was hidden in one place is taken out 
 no particular form is not found in a log.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -3,8 +3,6 @@
 What cannot be seen, for want of a right or because nothing runs, is a finding of its own: it is not taken for good.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum

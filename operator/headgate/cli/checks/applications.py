@@ -3,8 +3,6 @@
 All of it is read from the status: what the operator has seen of a driver, and what the driver says of its sources.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final

@@ -4,8 +4,6 @@ The operator is found by the labels of the chart. What the caller may not see is
 is missing.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """What is found of the driver of one run of `headgate local`, by the files in its state folder and its metrics."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

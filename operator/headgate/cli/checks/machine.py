@@ -4,8 +4,6 @@ What is missing (Java, Spark, the shim's jar, one of another version) the launch
 refuses to start, or ends, with a sentence of its own. So the doctor asks no files for versions.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

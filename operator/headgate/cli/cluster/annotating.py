@@ -4,8 +4,6 @@ Read, change, write, on condition that nobody was there in between; else once mo
 status count as somebody, so a conflict is nothing unusual.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final

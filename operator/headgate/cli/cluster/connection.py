@@ -5,8 +5,6 @@ runs in. Authentication is the official client's, of its synchronous half: of th
 other half hides what they say, as the address at which one logs in, and takes no second token when the first is old.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path

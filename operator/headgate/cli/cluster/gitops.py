@@ -7,8 +7,6 @@ Look before the edit: afterwards the field is noted as written by whoever edited
 Argo CD's older tracking by `app.kubernetes.io/instance` proves nothing, since every chart sets that label.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

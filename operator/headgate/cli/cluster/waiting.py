@@ -1,7 +1,5 @@
 """Waits until an application is where a person sent it."""
 
-from __future__ import annotations
-
 from time import monotonic, sleep
 from typing import Final
 

@@ -4,8 +4,6 @@ A view is given each moment and decides itself what of it is worth showing. It s
 only somebody who watches wants to know.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

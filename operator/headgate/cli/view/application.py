@@ -4,8 +4,6 @@ It answers, from top to bottom: does it run, what is wrong, is each query catchi
 keeps a source from reading, and what happened last. A dash is a value that nobody knows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any

@@ -3,8 +3,6 @@
 They read well in a log, can be cut with `awk`, and carry colour only where a terminal shows it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from rich.text import Text

@@ -1,7 +1,5 @@
 """Views for what is not a terminal: lines for people, JSON for programs, a history for plots."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Many applications, one line each: what `headgate top` and `headgate status` without a name show."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rich.text import Text

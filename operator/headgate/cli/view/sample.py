@@ -3,8 +3,6 @@
 docs/local.md describes the JSON. What is not known is left out of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

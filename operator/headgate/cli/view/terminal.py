@@ -3,8 +3,6 @@
 `draw` is a function of values, so that it can be looked at in a test; the class below only keeps it on screen.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Numbers and verdicts as people read them; a dash for what is not known."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from rich.text import Text

@@ -4,8 +4,6 @@ Of the labels of a sample only those that are read become objects. At 160,000 sa
 difference between a tenth of a processor and a half.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from abc import ABC, abstractmethod

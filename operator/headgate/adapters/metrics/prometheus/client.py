@@ -8,8 +8,6 @@ go into the body. And it reports an error as the bytes of a page: here it become
 Nothing is tried twice. The next tick is the next try, with newer numbers.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping

@@ -6,8 +6,6 @@ answer was not complete, is taken over from the one before, with the time that i
 known, and grows old.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar, cast

@@ -4,8 +4,6 @@ Two at once keep a Prometheus busy whose answers take as long to write as to rea
 its scrapes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future
 

@@ -8,8 +8,6 @@ All drivers of a cluster are first seen at once. Were the details of each fetche
 of many would fetch those of all. So a tick that has time left fetches some before that, the oldest first.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
