@@ -16,9 +16,9 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from headgate.api.document import Document, Malformed, read_documents
-from headgate.api.finding import did_you_mean
 from headgate.errors import UsageError
 from headgate.settings import Settings
+from headgate_contract.nearest import did_you_mean
 
 PREFIX = "HEADGATE_"
 CONFIG = "HEADGATE_CONFIG"

@@ -1,7 +1,6 @@
 """What is said about a resource: where, what is wrong, and what to do."""
 
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -37,12 +36,6 @@ class Finding:
         place = f"{file}:{self.line}" if self.line else file
         subject = f"{self.path}: " if self.path else ""
         return f"{place}: {self.severity}: {subject}{self.message}"
-
-
-def did_you_mean(name: object, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return the end of a sentence that asks for the nearest of some names; empty where none is near."""
-    close = difflib.get_close_matches(str(name), list(known), n=1, cutoff=cutoff)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 def path_of(location: Location, content: Any) -> str:

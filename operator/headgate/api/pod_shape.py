@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from headgate.api.finding import Finding, Location, Severity, did_you_mean
+from headgate.api.finding import Finding, Location, Severity
 from headgate.api.rule import values_at
+from headgate_contract.nearest import did_you_mean
 
 LARGEST_TEMPLATE: Final = 32_768
 """Bytes as JSON. A driver gets that of its executors in one variable of its environment, of which Linux allows

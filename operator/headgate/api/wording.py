@@ -12,10 +12,11 @@ from typing import Any, Final
 from pydantic_core import ErrorDetails
 
 from headgate.api.application import application_schema
-from headgate.api.finding import Location, did_you_mean
+from headgate.api.finding import Location
 from headgate.api.model import NAME_FORM
 from headgate.api.pod_template import REFUSED
 from headgate.api.schema import Schema
+from headgate_contract.nearest import did_you_mean
 
 _SHOWN: Final = 60  # characters of a refused value
 _LISTED: Final = 5  # names of those that there are

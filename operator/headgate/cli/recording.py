@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
-from headgate.api.finding import did_you_mean
 from headgate.decision.observation import Observation, SourceObservation
 from headgate.errors import UsageError
+from headgate_contract.nearest import did_you_mean
 
 Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)] | None
 Amount: TypeAlias = Annotated[float, Field(allow_inf_nan=False, ge=0)] | None

@@ -6,7 +6,6 @@ to do.
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import Union
 
 from headgate_contract.document import BLANK_GROUP
 from headgate_contract.durations import nanoseconds, seconds
+from headgate_contract.nearest import did_you_mean
 
 Value = Union[bool, int, float, str]  # evaluated at run time, on any Python that Spark runs on
 
@@ -100,8 +100,7 @@ def yes_or_no(text: str) -> bool:
 def one_of(*words: str) -> Form:
     def parse(text: str) -> str:
         if text not in words:
-            close = difflib.get_close_matches(text, words, n=1, cutoff=0.5)
-            hint = f"; did you mean {close[0]}?" if close else ""
+            hint = did_you_mean(text, words, 0.5)
             raise ValueError(f"{_shown(text)} is not one of {', '.join(words)}{hint}")
         return text
 

@@ -5,9 +5,9 @@ It cannot be refused when a query starts: the one that is meant may start later.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterator, Mapping
 
+from headgate_contract.nearest import did_you_mean
 from headgate_contract.settings.said import Given, Origin, source_and_setting
 from headgate_contract.settings.table import BY_NAME, OF, PROPERTY, QUERIES, SOURCES, Scope
 
@@ -48,7 +48,5 @@ def _begins(key: str, query: str) -> bool:
 
 
 def _meant(name: str, known: Collection[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    if close:
-        return f"; did you mean {close[0]}?"
-    return f"; it has {', '.join(sorted(known)[:10])}" if known else ""
+    others = f"; it has {', '.join(sorted(known)[:10])}" if known else ""
+    return did_you_mean(name, known, 0.5) or others

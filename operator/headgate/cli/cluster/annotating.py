@@ -9,10 +9,10 @@ from contextlib import suppress
 from typing import Final
 
 from headgate.api.annotations import SourceId
-from headgate.api.finding import did_you_mean
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.cli.cluster.client import Cluster
 from headgate.errors import ApiConflict, InvalidInputError
+from headgate_contract.nearest import did_you_mean
 
 
 def named_sources(

@@ -16,7 +16,6 @@ from kubernetes.aio.client import ApiClient
 from headgate.adapters.kubernetes import client
 from headgate.adapters.kubernetes.client import APPLICATIONS, EVENTS, Call, Manifest, status_of
 from headgate.api.application import KIND
-from headgate.api.finding import did_you_mean
 from headgate.errors import (
     ApiConflict,
     ApiNotFound,
@@ -26,6 +25,7 @@ from headgate.errors import (
     TransientError,
 )
 from headgate.key import Key, key_of
+from headgate_contract.nearest import did_you_mean
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 15.0

@@ -15,9 +15,9 @@ from kubernetes import config
 from kubernetes.aio.client import ApiClient, Configuration
 
 from headgate.adapters.kubernetes.client import connection
-from headgate.api.finding import did_you_mean
 from headgate.cli.cluster.client import Cluster
 from headgate.errors import UsageError
+from headgate_contract.nearest import did_you_mean
 
 DEFAULT_KUBECONFIG = Path("~/.kube/config")
 SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")

@@ -1,0 +1,12 @@
+"""What a name that nobody knows was perhaps to be."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def did_you_mean(name: object, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return the end of a sentence that asks for the nearest of some names; empty where none is near."""
+    close = difflib.get_close_matches(str(name), list(known), n=1, cutoff=cutoff)
+    return f"; did you mean {close[0]}?" if close else ""
