@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from headgate_contract import chains
+from headgate_contract.durations import LONGEST_HOURS
 from headgate_contract.newer import dataclass
 
 SNAPSHOT_FORMATS = ("Debezium",)
@@ -25,12 +26,11 @@ MAJOR_VERSION = 1
 MINOR_VERSION = 2
 """Raised when members are added that an older driver may ignore."""
 
-MOST_SECONDS = 2_562_047 * 3600
-"""292 years, the longest duration of a resource: what is longer, some clock or other cannot count."""
-MOST_RECORDS_PER_SECOND = 10**12
-"""As in a resource."""
+MOST_SECONDS = LONGEST_HOURS * 3600
+"""The longest duration of a resource: what is longer, some clock or other cannot count."""
+MOST_RECORDS = 10**12
+"""In a second, or in a batch."""
 MOST_GROWTH = 1000
-"""As in a resource."""
 BLANK_GROUP = "publishGroup is blank; name a consumer group, or leave it out to publish nothing"
 
 
@@ -46,7 +46,7 @@ class RateControl:
     """The bucket holds at most this many seconds of the rate."""
 
     def __post_init__(self) -> None:
-        _positive("recordsPerSecond", self.records_per_second, MOST_RECORDS_PER_SECOND)
+        _positive("recordsPerSecond", self.records_per_second, MOST_RECORDS)
         _at_least("recordsPerCheckpoint", self.records_per_checkpoint, 1)
         _at_least("maxBurstSeconds", self.max_burst_seconds, 0, MOST_SECONDS)
 

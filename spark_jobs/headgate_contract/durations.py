@@ -12,12 +12,13 @@ from functools import lru_cache
 
 PATTERN = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
 MAX_LENGTH = 32
-LONGEST = "2562047h"  # whole hours in the 64 bits of Go's nanoseconds
+LONGEST_HOURS = 2_562_047  # 292 years, in the 64 bits of Go's nanoseconds
+LONGEST = f"{LONGEST_HOURS}h"
 
 _PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(ms|s|m|h)")
 _WHOLE = re.compile(rf"(?:{_PART.pattern})+")
 _NANOSECONDS = {"h": 3_600_000_000_000, "m": 60_000_000_000, "s": 1_000_000_000, "ms": 1_000_000}
-_LARGEST = _NANOSECONDS["h"] * 2_562_047
+_LARGEST = _NANOSECONDS["h"] * LONGEST_HOURS
 _FRACTION_DIGITS = 18  # what Go keeps of a fraction before it would overflow
 _EXAMPLES = "write for example 250ms, 5s, 2m or 1h30m"
 

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
+from headgate_contract.document import MOST_RECORDS
+
 
 class ApiModel(BaseModel):
     """Base of every object inside a `SparkApplication`."""
@@ -42,8 +44,8 @@ Cores = Annotated[int, Field(ge=1, le=1024)]
 Instances = Annotated[int, Field(ge=1, le=10_000)]
 Memory = Annotated[str, StringConstraints(max_length=16, pattern=r"^[1-9][0-9]*[kmgtKMGT][bB]?$")]
 Quantity = Annotated[str, StringConstraints(max_length=16, pattern=r"^[1-9][0-9]*([KMGTP]i|[kMGTP])$")]
-Records = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
-RecordsPerSecond = Annotated[float, Field(gt=0, le=1_000_000_000_000)]
+Records = Annotated[int, Field(ge=1, le=MOST_RECORDS)]
+RecordsPerSecond = Annotated[float, Field(gt=0, le=MOST_RECORDS)]
 Argument = Annotated[str, StringConstraints(max_length=4096)]
 ConfValue = Annotated[str, StringConstraints(max_length=8192)]
 SparkConf = Annotated[dict[str, ConfValue], Field(max_length=256)]

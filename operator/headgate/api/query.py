@@ -14,6 +14,7 @@ from pydantic import Field
 from headgate.api.duration import ZERO, Duration
 from headgate.api.model import ApiModel, Name, Records, list_map
 from headgate.api.source import Source
+from headgate_contract.document import MOST_GROWTH
 
 
 class Checkpoint(ApiModel):
@@ -46,7 +47,7 @@ class Batch(ApiModel):
     initial_records: Records = 100_000
     """Records of the first batch, before anything has been measured. Default 100,000: seconds of work for
     most queries, and enough to measure by."""
-    max_growth: Annotated[float, Field(gt=1, le=1000)] = 4
+    max_growth: Annotated[float, Field(gt=1, le=MOST_GROWTH)] = 4
     """Largest factor from one batch to the next, or from the largest one that earlier runs have shown.
     Default 4: a wrong estimate cannot plan a batch a hundred times too large, and seven batches still lead
     from 100,000 records to a billion."""

@@ -12,13 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Union
 
-from headgate_contract.document import BLANK_GROUP
+from headgate_contract.document import BLANK_GROUP, MOST_GROWTH, MOST_RECORDS
 from headgate_contract.durations import nanoseconds, seconds
 from headgate_contract.nearest import did_you_mean
 
 Value = Union[bool, int, float, str]  # evaluated at run time, on any Python that Spark runs on
-
-MOST_RECORDS = 10**12
 
 
 @dataclass(frozen=True)
@@ -144,15 +142,13 @@ def function_name(text: str) -> str:
 def consumer_group(text: str) -> str:
     if not text.strip():
         raise ValueError(BLANK_GROUP)
-    if len(text) > 249:
-        raise ValueError("is too long: at most 249 characters")
-    return text
+    return text_of("a consumer group", 249).parse(text)
 
 
 DURATION = Form("a duration", seconds)
 RECORDS = Form("a whole number of at least 1", records)
 RATE = Form("a number greater than 0", number(0, MOST_RECORDS))
-FACTOR = Form("a number greater than 1, at most 1,000", number(1, 1000))
+FACTOR = Form("a number greater than 1, at most 1,000", number(1, MOST_GROWTH))
 
 _MICROSECONDS = {
     86_400_000_000: "d day days",
