@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from headgate_spark.engine.checkpoint import CheckpointInUseError
+from headgate_spark.engine.checkpoint import CheckpointInUseError, is_for_one_run
 from headgate_spark.engine.fence import LOOK_SECONDS, SETTLE_SECONDS, Epoch, Newcomer, Owner, epochs_among
 from headgate_spark.engine.fence_owner import begin_of, is_gone, lineage_in, newcomer, owner, this_machine
 from headgate_spark.engine.fencing import (
@@ -22,7 +22,6 @@ from headgate_spark.engine.fencing import (
     FenceAnswer,
     Fencing,
     folder_of,
-    is_for_one_run,
     take_over_in,
 )
 from headgate_spark.runtime import fences

@@ -49,6 +49,11 @@ def local_path(location: str) -> Path | None:
     return Path("/" + path.lstrip("/")) if path.startswith("/") else None
 
 
+def is_for_one_run(checkpoint: str) -> bool:
+    """Tell whether Spark has made a checkpoint for one run alone: no other can want it."""
+    return checkpoint.rstrip("/").rpartition("/")[2].startswith("temporary-")
+
+
 _OWN: set[Path] = set()
 """Locks that this driver holds. It must not open such a file again: to close it would let go of the lock (POSIX)."""
 _OWN_GUARD = threading.Lock()
@@ -62,7 +67,7 @@ def acquire_lock(jvm: Any, checkpoint: str, holder: int | None = None) -> Checkp
     write. Raises `CheckpointInUseError` with the holder's pid and host.
     """
     root = local_path(checkpoint)
-    if root is None or root.name.startswith("temporary-"):
+    if root is None or is_for_one_run(str(root)):
         return None
     path = Path(side_directory(str(root))) / "lock"
     with _OWN_GUARD:

@@ -259,11 +259,6 @@ def take_over_in(said: Callable[[str, str], str]) -> float | None:
     return take_over if fence == ON else None
 
 
-def is_for_one_run(checkpoint: str) -> bool:
-    """Tell whether Spark has made a checkpoint for one run alone: no other can want it."""
-    return checkpoint.rstrip("/").rpartition("/")[2].startswith("temporary-")
-
-
 def folder_of(checkpoint: str) -> str:
     """Return the folder beside a checkpoint, by one name whatever links lead to it on this machine."""
     root = local_path(checkpoint)

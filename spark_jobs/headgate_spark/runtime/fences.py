@@ -8,7 +8,7 @@ from typing import Any
 
 from headgate_contract.settings.table import LINEAGE
 from headgate_spark.engine import fencing
-from headgate_spark.engine.checkpoint import Checkpoint, local_path
+from headgate_spark.engine.checkpoint import Checkpoint, is_for_one_run, local_path
 from headgate_spark.engine.directory import HadoopDirectory
 from headgate_spark.engine.fence_owner import lineage_in, newcomer, owner
 from headgate_spark.engine.fencing import Fencing
@@ -32,7 +32,7 @@ def open_fence(
     except ValueError as error:
         raise SettingsError(f"query {described.query}: {error}") from None
     location = described.checkpoint
-    if take_over is None or fencing.is_for_one_run(location):
+    if take_over is None or is_for_one_run(location):
         return None
     lineage, attempt = _lineage(jvm.context)
     pid = int(jvm.view.java.lang.ProcessHandle.current().pid())  # it is the JVM that writes the checkpoint
