@@ -5,6 +5,8 @@ whose application is reconciled now or soon, and for all others in a slow schedu
 foresee.
 """
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """The port `Metrics` of one application, answered from what was published last."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
