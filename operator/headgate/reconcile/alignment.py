@@ -19,7 +19,8 @@ from headgate.reconcile.answers import FALSE, TRUE, UNKNOWN, Untimed, not_known
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.readings import QueryMetrics, SourceMetrics
 from headgate.reconcile.times import duration_text, measured, moment
-from headgate.reconcile.track import HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME, Track
+from headgate.reconcile.track import Track
+from headgate_contract.held import HeldBy
 
 WITHIN_DRIFT: Final = "WithinDrift"
 """No member of a group has been read further ahead of the slowest one than `maxDrift`."""
@@ -173,7 +174,7 @@ def alignment_statuses(found: tuple[Group, ...]) -> Mapping[SourceId, AlignmentS
 
 def _status(group: Group, member: Member) -> AlignmentStatus:
     reported = member.reported
-    waits = member.held_by == HELD_BY_ALIGNMENT
+    waits = member.held_by == HeldBy.ALIGNMENT
     return AlignmentStatus(
         group=group.name,
         limit=None if reported.alignment_limit is None else moment(reported.alignment_limit),
@@ -247,7 +248,7 @@ def _ahead(group: Group) -> Iterator[str]:
 
 def _unknown(group: Group) -> Iterator[str]:
     for member in group.members:
-        if member.held_by == HELD_BY_EVENT_TIME:
+        if member.held_by == HeldBy.EVENT_TIME:
             by_timestamp = member.source.event_time.column is None
             yield (
                 f"source {member.name} waits for event times that group {group.name} needs and that are not known "

@@ -27,9 +27,10 @@ from headgate.reconcile.readiness import (
     stalled,
 )
 from headgate.reconcile.times import duration_text
+from headgate_contract.held import HeldBy
 
 NO_BACKLOG = "NoBacklog"
-RATE_LIMIT = "RateLimit"
+RATE_LIMIT = HeldBy.RATE_LIMIT.value
 """A source has records waiting, and may not read them faster."""
 NO_LIMIT_REACHED = "NoLimitReached"
 SCRAPED = "Scraped"

@@ -18,10 +18,11 @@ from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.metric_table import since
 from headgate.reconcile.ports import Outage, OutageReason, Ports, Problem
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics
-from headgate.reconcile.track import HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME, Track
+from headgate.reconcile.track import Track
 from headgate_contract import ControlDocument
 from headgate_contract.codec import LARGEST_WHOLE
 from headgate_contract.generations import is_later
+from headgate_contract.held import HeldBy
 from headgate_contract.lag_votes import IDLE_SECONDS
 
 NO_DRIVER = Outage(OutageReason.DRIVER_NOT_RUNNING, "no driver is running")
@@ -182,5 +183,5 @@ def observation_of(
         idle=None if idle_seconds is None else idle_seconds >= IDLE_SECONDS,
         finished=True if query_ended else reported.finished,
         paused=reported.paused,
-        held_by_alignment=held_by in (HELD_BY_ALIGNMENT, HELD_BY_EVENT_TIME),
+        held_by_alignment=held_by in (HeldBy.ALIGNMENT, HeldBy.EVENT_TIME),
     )

@@ -15,15 +15,10 @@ from dataclasses import dataclass, field, replace
 
 from headgate.decision.estimate import Progress, arrival_rate
 from headgate.reconcile.readings import QueryMetrics, SourceMetrics
-from headgate_contract.held import holds_back
+from headgate_contract.held import HeldBy, holds_back
 
 WINDOW_SECONDS = 60.0
 """Over how long arrivals are averaged. Long enough that a tick more or less does not matter."""
-
-HELD_BY_ALIGNMENT = "Alignment"
-"""A source waits for the others of its group."""
-HELD_BY_EVENT_TIME = "EventTime"
-"""It waits for event times that its group needs, and that are not known yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +57,7 @@ class Track:
 
     def _held_by(self, name: str, source: SourceMetrics) -> str | None:
         if source.paused:
-            return "Paused"
+            return HeldBy.PAUSED.value
         before = self.held_seconds.get(name)
         if source.held_lately is not None:
             return longest_hold(source.held_lately)
