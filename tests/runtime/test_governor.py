@@ -406,6 +406,21 @@ def test_what_a_batch_tells_of_event_times_is_judged_by_plan_and_settings(
     assert run.batches.event_time.future_batches == future_batches
 
 
+def test_a_query_whose_event_times_lie_after_the_year_9999_is_planned_on(checkpoint, locks):
+    governor = Governor(fakes(checkpoint))
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
+    begins(governor, plan=WATERMARK)
+    opened(governor, 1)
+    admit(governor, 1, '{"row":0}')
+    far = "+55840-11-08T22:13:20.000Z"
+    progress = {"batchId": 0, "durationMs": {"addBatch": 1, "triggerExecution": 1}, "sources": []}
+    governor.progressed("r1", json.dumps(progress | {"eventTime": {"max": far, "watermark": far}}))
+    admit(governor, 1, '{"row":1}')
+    (run,) = governor.runs
+    assert run.batches.event_time.reached is None
+    assert run.batches.event_time.future_batches == 1
+
+
 def test_a_batch_took_as_long_as_its_trigger_less_what_that_waited(locks, checkpoint):
     now, took = [0.0], []
 

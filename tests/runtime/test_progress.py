@@ -39,6 +39,20 @@ def test_a_watermark_that_was_never_set_is_unknown():
     assert parse(progress(eventTime={"watermark": "1970-01-01T00:00:00.000Z"})).watermark is None
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("9999-12-31T23:59:59.999Z", 253_402_300_799.999),
+        ("+10000-01-01T00:00:00.000Z", 253_402_300_800),
+        ("+55840-11-08T22:13:20.000Z", 1_700_000_000_000),  # milliseconds in the place of seconds
+        ("+294247-01-10T04:00:54.775Z", 9_223_372_036_854.775),  # the last moment that Spark knows
+    ],
+)
+def test_a_moment_after_the_year_9999_is_read_as_spark_writes_it(text, seconds):
+    found = parse(progress(eventTime={"max": text, "watermark": text}))
+    assert (found.max_event_time, found.watermark) == (seconds, seconds)
+
+
 def test_a_query_without_watermark_or_state_says_so():
     found = parse(progress(eventTime={}, stateOperators=[]))
     assert (found.watermark, found.max_event_time, found.state_rows) == (None, None, None)

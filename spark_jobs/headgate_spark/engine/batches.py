@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import threading
 import time
 from typing import Any
@@ -27,6 +28,12 @@ from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.reporting import Remark
 
 log = structlog.get_logger("headgate")
+
+
+_FAR_YEAR = re.compile(r"\+(\d{5,})(-.*)")
+"""How Spark writes a moment after 9999; Python knows no such year."""
+_SECONDS_OF_400_YEARS = 146_097 * 86_400
+"""In which the calendar repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,9 @@ def _time(text: Any) -> float | None:
     """Return Unix seconds. Spark writes 1970 for a watermark that has not been set: unknown, not 56 years behind."""
     if text is None:
         return None
+    if (far := _FAR_YEAR.fullmatch(text)) is not None:  # milliseconds that were taken for seconds, most often
+        times, year = divmod(int(far[1]), 400)
+        return moment_in(f"{2000 + year}{far[2]}").timestamp() + (times - 5) * _SECONDS_OF_400_YEARS
     seconds = moment_in(text).timestamp()
     return seconds if seconds > 0 else None
 
