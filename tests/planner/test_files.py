@@ -54,6 +54,14 @@ def test_a_batch_that_spans_a_backlog_is_not_bounded_by_the_one_before():
     assert a_count((1, 100)).for_records(10_000, grows_freely=True) == 100
 
 
+def test_a_limit_is_one_that_spark_can_count():
+    most_records = 10**12  # the largest `batch.maxRecords`
+    count = a_count((1, 100))
+    assert count.for_records(most_records, grows_freely=True) == 2**31 - 1
+    count.measured(1, 10**8)
+    assert count.bytes_for(most_records, 4) == 2**63 - 1
+
+
 def test_a_batch_without_records_teaches_nothing():
     assert a_count((1, 100), (4, 0)).records_per_file == 100
 

@@ -82,6 +82,8 @@ class HeldTime:
 
 ENOUGH_BYTES = 2**20
 """Read by a run, from which on bytes per record are believed: headers are a small part of them by then."""
+MOST_FILES, MOST_BYTES = 2**31 - 1, 2**63 - 1
+"""Spark counts files of a batch in 32 bits, and their bytes in 64."""
 REMEMBERED_FILES = 8
 """Batches of which the smallest records count: one odd file does not make batches small for good."""
 
@@ -113,7 +115,7 @@ class FileCount:
         if self.records_per_file is None:
             return 1
         wanted = records / self.records_per_file
-        return max(1, int(wanted if grows_freely else min(wanted, self._most)))
+        return min(max(1, int(wanted if grows_freely else min(wanted, self._most))), MOST_FILES)
 
     def bytes_for(self, records: int, max_growth: float) -> int | None:
         """Return how many bytes of files bring at most that many records, as far as is known; `None`: it is not.
@@ -123,7 +125,8 @@ class FileCount:
         if not self._bytes_per_record:
             return None
         wanted = records * min(self._bytes_per_record)
-        return max(1, int(wanted if self._bytes >= ENOUGH_BYTES else min(wanted, max_growth * self._bytes)))
+        most = wanted if self._bytes >= ENOUGH_BYTES else min(wanted, max_growth * self._bytes)
+        return min(max(1, int(most)), MOST_BYTES)
 
     def measured(self, records: int, size: int | None) -> None:
         """Learn from a batch whose files had `size` bytes in all; `None`: nobody can tell."""
