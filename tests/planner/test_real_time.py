@@ -259,6 +259,18 @@ def test_how_long_it_stays_away_has_a_bound_and_a_fall_of_long_ago_adds_nothing(
         assert expected <= seconds < expected + 10
 
 
+def test_one_that_stays_away_for_no_time_may_fall_behind_as_often_as_it_likes() -> None:
+    live = LiveControl(real_time=True, batch_seconds=5)
+    spark, stream = spark_with(replace(control(dwell=0.0), live=live))
+    spark.records_per_second = 1000 * PER_SECOND
+    spark.arrivals = lambda seconds: stream.arrive(round(seconds * PER_SECOND))
+    spark.live_records_per_second = PER_SECOND / 8
+    for _ in range(1100):
+        spark.run_until(lambda: is_live(spark), within=60)
+        spark.run_until(lambda: not is_live(spark), within=60)
+    assert spark.snapshot.real_time_refused == FELL_BEHIND
+
+
 @pytest.mark.parametrize(
     ("said", "words"),
     [

@@ -24,8 +24,8 @@ FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 60.0, 3600.0
 FIRST_SOON_SECONDS, LAST_SOON_SECONDS = 5.0, 60.0
 """The same where slots are lacking: executors come and go, and the batches of other queries are soon over."""
 NEVER = math.inf
-MOST_DOUBLINGS = 10
-"""After so many each retry is the last one's; a float is not to run over."""
+MOST_DOUBLINGS = 22
+"""After so many each wait is the longest, also one of a millisecond; a float is not to run over."""
 FELL_BEHIND = (
     "it has fallen behind in real-time mode, and goes back there after backlog.reentry.dwell, or after twice as long "
     "each time within an hour; give it more task slots, or have it live in micro-batches (live.mode: MicroBatch)"
@@ -148,7 +148,8 @@ class RealTime:
         if was_on and self._has_fallen_behind(sources, told):
             self._falls = 1 if now - self._fell_at > LAST_RETRY_SECONDS else self._falls + 1
             self._fell_at = now
-            self._not_before = now + min(dwell * 2 ** (self._falls - 1), max(dwell, LAST_RETRY_SECONDS))
+            doublings = min(self._falls - 1, MOST_DOUBLINGS)
+            self._not_before = now + min(dwell * 2**doublings, max(dwell, LAST_RETRY_SECONDS))
             self.fall = FELL_BEHIND
             return False
         if was_on:
