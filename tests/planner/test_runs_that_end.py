@@ -100,6 +100,32 @@ def test_a_source_that_may_have_nothing_does_not_end_the_run_while_another_waits
     assert sum(spark.sizes) == 80
 
 
+@pytest.mark.parametrize("backlog", [{}, {"backlog": True, "interval_during_backlog_seconds": 0}])
+@pytest.mark.parametrize("read_limit", [ReadLimit.ROWS, ReadLimit.FILES])
+@pytest.mark.parametrize("order", [("empty", "events", "other"), ("events", "empty", "other")])
+def test_no_source_is_left_for_its_turn_behind_one_that_may_have_nothing(order, read_limit, backlog):
+    counts = {"empty": 0, "events": 5, "other": 3}
+    control = QueryControl(batch=BatchControl(initial_records=1, max_growth=1, max_records=1), **backlog)
+    sources = [Uncounted(name, read_limit, [1] * counts[name]) for name in order]
+    spark = ScriptedSpark(*sources, control=control, trigger=AVAILABLE_NOW)
+    spark.run_until(lambda: spark.ended is not None)
+    assert spark.ended == "idle"
+    assert not any(source.pending for source in spark.sources.values())
+
+
+@pytest.mark.parametrize("files", [[], [10] * 5])
+@pytest.mark.parametrize("read_limit", [ReadLimit.ROWS, ReadLimit.FILES])
+@pytest.mark.parametrize("order", [("events", "flights"), ("flights", "events")])
+def test_one_batch_for_a_backlog_has_all_of_a_stream_beside_a_source_that_cannot_be_counted(
+    order, read_limit, files
+):
+    streams = {"events": Uncounted("events", read_limit, list(files)), "flights": a_stream()}
+    spark = run(*(streams[name] for name in order), backlog=True, interval_during_backlog_seconds=0)
+    assert spark.ended == "idle"
+    assert not any(source.pending for source in spark.sources.values())
+    assert spark.batches[0].records["flights"] == 20_000
+
+
 def test_a_source_at_its_frozen_end_is_finished():
     spark = run(a_stream())
     assert spark.source("flights").finished

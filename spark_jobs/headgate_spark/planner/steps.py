@@ -16,7 +16,7 @@ from headgate_spark.planner.alignment_member import Aligned, Part
 from headgate_spark.planner.allotment import Allotment, ReadingSource, allot
 from headgate_spark.planner.ending import can_begin_empty
 from headgate_spark.planner.hybrid import Hybrid
-from headgate_spark.planner.model import Position, TakeUpTo, TriggerKind
+from headgate_spark.planner.model import Position, ReadLimit, TakeUpTo, TriggerKind
 from headgate_spark.planner.reading import Limits, Span, fixed, rated, reach_of
 from headgate_spark.planner.rounds import Question
 from headgate_spark.planner.sizing import Grant, target_seconds, with_remainder
@@ -95,11 +95,14 @@ def empty_batch_first(query: QueryState, draft: Draft) -> Draft:
     """Hold everything where it is not known yet what all sources have, and where an empty batch can come first.
 
     What one source is given of a grant the others are not: the first one would read all of it, far ahead of them,
-    and take the watermark with it.
+    and take the watermark with it. In a batch that spans a backlog each is read whole, but one that takes a limit: as
+    nobody knows what it has, it would be given all that the batch may have.
     """
-    if draft.in_force.spans or draft.planned or not draft.can_begin_empty:
+    if draft.planned or not draft.can_begin_empty:
         return draft
     reading = [state for state in query.sources.values() if state.may_read(draft.hybrid)]
+    if draft.in_force.spans and not any(s.read_limit in (ReadLimit.ROWS, ReadLimit.FILES) for s in reading):
+        return draft
     is_blind = len(reading) > 1 and not all(_is_known(state) for state in reading)
     return replace(draft, held=HeldBy.FIRST_LOOK) if is_blind else draft
 
@@ -223,10 +226,18 @@ def grant(query: QueryState, draft: Draft) -> Draft:
 
 
 def grant_without_gate(query: QueryState, draft: Draft) -> Draft:
-    """Size a batch where no record waits for a gate: outside of a backlog, `targetDuration` is the target."""
-    if draft.in_force.backlog:
-        return grant(query, draft)
-    return _granted(query, draft, query.settings.batch.target_seconds)
+    """Size a batch where no record waits for a gate: outside of a backlog, `targetDuration` is the target.
+
+    Where a source cannot be counted none is left for its turn, whatever bounds the batch: should those before it have
+    nothing, the run would end with it unread.
+    """
+    is_backlog, target = draft.in_force.backlog, query.settings.batch.target_seconds
+    sized = grant(query, draft) if is_backlog else _granted(query, draft, target)
+    is_blind = any(r.hold is None and r.reach is None and not r.takes_all for r in draft.readers)
+    was_blind = any(a.hold is None and not a.counted for a in draft.planned.values())
+    if sized.grant is None or not (is_blind or was_blind):
+        return sized
+    return replace(sized, grant=replace(sized.grant, records=max(sized.grant.records, _one_each(draft))))
 
 
 def _granted(query: QueryState, draft: Draft, target: float) -> Draft:
@@ -239,11 +250,15 @@ def _granted(query: QueryState, draft: Draft, target: float) -> Draft:
     if draft.in_force.spans:
         most = min(batch.max_records, memory.halved_to or batch.max_records)
         return replace(draft, grant=Grant(max(1, min(most if pending is None else pending, most)), None))
-    least = draft.handed_out + sum(r.hold is None and r.reach != 0 for r in draft.readers)
-    granted = query.sizer.grant(target, batch, least)
+    granted = query.sizer.grant(target, batch, _one_each(draft))
     if pending is not None and draft.in_force.backlog:
         granted = with_remainder(granted, pending, batch, memory)
     return replace(draft, grant=granted)
+
+
+def _one_each(draft: Draft) -> int:
+    """Return the records of a batch that has one of each source that may read."""
+    return draft.handed_out + sum(r.hold is None and r.reach != 0 for r in draft.readers)
 
 
 # shares: who gets what?
