@@ -1,5 +1,7 @@
 """AvailableNow and Once: a trigger without a batch ends the run, so nothing may end it too early."""
 
+from itertools import permutations, product
+
 import pytest
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
@@ -303,6 +305,23 @@ def test_a_history_that_cannot_be_counted_is_read_in_one_batch(read_limit, files
     assert spark.ended == "idle"
     assert sum(spark.sizes) == 1000 + sum(files)
     assert sum(1 for b in spark.batches if b.records.get("history")) == (1 if files else 0)
+
+
+@pytest.mark.parametrize("order", list(permutations(("first", "second", "live"))))
+@pytest.mark.parametrize("limits", list(product([ReadLimit.OFFSETS, ReadLimit.FILES], repeat=2)))
+@pytest.mark.parametrize("files", [[], [100] * 30])
+def test_a_chain_is_read_to_its_end_whatever_of_it_cannot_be_counted_and_has_nothing(order, limits, files):
+    streams = {"live": a_stream(500, "live")}
+    for name, limit in zip(("first", "second"), limits, strict=True):
+        streams[name] = (
+            Stream(name, {"0": sum(files)})
+            if limit is ReadLimit.OFFSETS
+            else Uncounted(name, limit, [*files])
+        )
+    chain = {"second": after("first"), "live": after("second")}
+    spark = run(*(streams[name] for name in order), sources=chain)
+    assert spark.ended == "idle"
+    assert not any(source.pending for source in spark.sources.values())
 
 
 def test_a_run_of_files_is_read_to_its_end():

@@ -28,7 +28,7 @@ def instead_of_ending(asked: Question, hold: Hold) -> Answer:
     if hold.reason is HeldBy.CONTROL:
         return Wait(MAX_WAIT_SECONDS, hold.reason)
     if not current.runs_empty:
-        if _reads(asked, surely=passes):
+        if _reads(asked, surely=passes or hold.reason is HeldBy.AFTER):
             return hold
         current.runs_empty = _waits_for_unseen(asked) if passes else _waits_for_history(asked)
     if current.runs_empty:  # of the starts of sources without an offset

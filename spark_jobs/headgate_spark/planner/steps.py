@@ -119,16 +119,24 @@ def history(query: QueryState, draft: Draft) -> Draft:
 def history_at_once(query: QueryState, draft: Draft) -> Draft:
     """Release what waits for a history at its end; one that cannot be counted is there after one batch.
 
-    There would be no further trigger to see that it has nothing more.
+    There would be no further trigger to see that it has nothing more. So it is with one that is released now, too.
     """
-    told = (s for s in query.sources.values() if s.seen or s.position is not None or not s.is_counted)
-    progress = {
-        s.name: s.progress
-        if s.is_counted or not s.may_read(draft.hybrid)
-        else replace(s.progress, exhausted=True)
-        for s in told
-    }
-    return replace(draft, hybrid=draft.hybrid.advanced(progress))
+    told = [s for s in query.sources.values() if s.seen or s.position is not None or not s.is_counted]
+
+    def advanced(hybrid: Hybrid) -> Hybrid:
+        return hybrid.advanced(
+            {
+                s.name: s.progress
+                if s.is_counted or not s.may_read(hybrid)
+                else replace(s.progress, exhausted=True)
+                for s in told
+            }
+        )
+
+    hybrid = advanced(draft.hybrid)
+    while (further := advanced(hybrid)) != hybrid:
+        hybrid = further
+    return replace(draft, hybrid=hybrid)
 
 
 # verdict: which interval and which rates hold? The end of a history can be the end of a backlog.
