@@ -142,7 +142,7 @@ def function_name(text: str) -> str:
 def consumer_group(text: str) -> str:
     if not text.strip():
         raise ValueError(BLANK_GROUP)
-    return text_of("a consumer group", 249).parse(text)
+    return str(text_of("a consumer group", 249).parse(text))
 
 
 DURATION = Form("a duration", seconds)
