@@ -25,9 +25,12 @@ _OWNED_FOLDERS: Final = (
     "/var/headgate",
     "/var/headgate/work",
 )
+NOT_ITS_IDENTITY: Final = (
+    "who driver and executors are is not the job's to say; leave this out, and ask whoever runs the operator for a "
+    "service account (driverServiceAccount)"
+)
 _OF_POD: Final[Mapping[str, str]] = {
-    "serviceAccount serviceAccountName automountServiceAccountToken": "who driver and executors are is not the "
-    "job's to say; leave this out, and ask whoever runs the operator for a service account (driverServiceAccount)",
+    "serviceAccount serviceAccountName automountServiceAccountToken": NOT_ITS_IDENTITY,
     "hostIPC hostNetwork hostPID shareProcessNamespace": "a driver or an executor has nothing of its node, and its "
     "processes are its own; leave this out",
     "nodeName": "the scheduler chooses the node; leave this out, and set nodeSelector, affinity or tolerations",

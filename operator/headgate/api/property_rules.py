@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from headgate.api.expression import text
+from headgate.api.pod_template_rules import NOT_ITS_IDENTITY
 from headgate.api.rule import SPEC, THIS, Rule, any_key, owned
 
 _IMAGE_KEYS: Final = (
@@ -100,8 +101,7 @@ def _of_properties(on: str) -> tuple[Rule, ...]:
             id=f"{owned(on)}-identity",
             on=on,
             refused=any_key(_IDENTITY_KEYS),
-            message="who driver and executors are is not the job's to say; leave this out, and ask whoever "
-            "runs the operator for a service account (driverServiceAccount)",
+            message=NOT_ITS_IDENTITY,
         ),
     )
 

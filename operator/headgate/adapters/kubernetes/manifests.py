@@ -15,7 +15,6 @@ from headgate.adapters.kubernetes import customized
 from headgate.adapters.kubernetes.checkpoint_locations import checkpoint_locations
 from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.names import (
-    ATTEMPT,
     BLOCK_MANAGER_PORT,
     CONTAINER,
     CONTROL,
@@ -24,7 +23,7 @@ from headgate.adapters.kubernetes.names import (
     METRICS_PORT,
     REVISION,
     UI_PORT,
-    driver_labels,
+    pod_labels,
 )
 from headgate.adapters.kubernetes.properties import (
     DriverDefaults,
@@ -35,7 +34,7 @@ from headgate.adapters.kubernetes.properties import (
 )
 from headgate.adapters.kubernetes.template import with_template
 from headgate.api.application import API_VERSION, KIND
-from headgate.api.labels import APPLICATION, EXECUTOR, ROLE, driver_name
+from headgate.api.labels import EXECUTOR, driver_name
 from headgate.api.property_rules import is_local
 from headgate.decision.situation import SCRIPT_SECONDS
 from headgate.key import Key
@@ -93,7 +92,7 @@ def driver_pod(start: DriverStart) -> Manifest:
     metadata = {
         "name": driver_name(application.name, start.attempt),
         "namespace": application.namespace,
-        "labels": customized.marks(conf, "label") | driver_labels(application, start.attempt),
+        "labels": customized.marks(conf, "label") | pod_labels(application, start.attempt),
         "ownerReferences": [start.owner.reference()],
         "annotations": customized.marks(conf, "annotation") | annotations,
     }
@@ -107,14 +106,7 @@ def executor_template(start: DriverStart) -> Manifest:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "labels": {
-                APPLICATION: start.owner.key.name,
-                ATTEMPT: str(start.attempt),
-                ROLE: EXECUTOR,
-                "app.kubernetes.io/name": "headgate-executor",
-                "app.kubernetes.io/instance": start.owner.key.name,
-                "app.kubernetes.io/managed-by": "spark",
-            }
+            "labels": pod_labels(start.owner.key, start.attempt, role=EXECUTOR, manager="spark"),
         },
         "spec": {
             "automountServiceAccountToken": False,

@@ -34,12 +34,12 @@ def drivers_of(application: str) -> str:
     return f"{APPLICATION}={application},{DRIVER_SELECTOR}"
 
 
-def driver_labels(key: Key, attempt: int) -> dict[str, str]:
+def pod_labels(key: Key, attempt: int, *, role: str = DRIVER, manager: str = MANAGER) -> dict[str, str]:
     return {
         APPLICATION: key.name,
         ATTEMPT: str(attempt),
-        ROLE: DRIVER,
-        "app.kubernetes.io/name": "headgate-driver",
+        ROLE: role,
+        "app.kubernetes.io/name": f"headgate-{role}",
         "app.kubernetes.io/instance": key.name,
-        "app.kubernetes.io/managed-by": MANAGER,
+        "app.kubernetes.io/managed-by": manager,
     }
