@@ -1,4 +1,4 @@
-"""Where a process listens that was given no address: on every one that the machine has, of both families.
+"""Where a process listens that was told nothing else: on every address that the machine has, of both families.
 
 A pod in a cluster with IPv6 alone has no IPv4 address that a scrape or a probe could reach, and a process on a
 machine without IPv6 cannot bind `::`. Operator and driver are reached in the same way.
@@ -7,6 +7,9 @@ machine without IPv6 cannot bind `::`. Operator and driver are reached in the sa
 from __future__ import annotations
 
 import socket
+
+DEFAULT_PORT = 8090
+"""Of a driver's metrics."""
 
 
 def every_address() -> str:

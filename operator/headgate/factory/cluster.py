@@ -12,7 +12,6 @@ from kubernetes.aio.config import ConfigException, load_incluster_config, load_k
 from headgate.adapters.address import Address, Located
 from headgate.adapters.kubernetes.client import ApiServer, Manifest, connection
 from headgate.adapters.kubernetes.events import EventRecorder, Outbox
-from headgate.adapters.kubernetes.names import METRICS_PORT
 from headgate.adapters.kubernetes.pods import attempt_of, is_ended
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.writer import FRESH_SECONDS
@@ -27,6 +26,7 @@ from headgate.key import Key
 from headgate.metrics import OperatorMetrics
 from headgate.reconcile.loop import Outcome
 from headgate.settings import Settings
+from headgate_contract.listening import DEFAULT_PORT
 
 DEFAULT_KUBECONFIG: Final = "~/.kube/config"
 
@@ -151,7 +151,7 @@ def _require_file(files: str, otherwise: str) -> None:
 def located(pods: Iterable[Manifest]) -> Located | None:
     """Return where the newest driver that has not ended is; `None` while none has an address."""
     found = [
-        Located(attempt, Address(address, METRICS_PORT))
+        Located(attempt, Address(address, DEFAULT_PORT))
         for pod in pods
         if not is_ended(pod)
         and (attempt := attempt_of(pod)) is not None

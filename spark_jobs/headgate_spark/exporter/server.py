@@ -20,7 +20,6 @@ from headgate_spark.exporter.collector import DriverCollector
 
 log = structlog.get_logger("headgate")
 
-DEFAULT_PORT = 8090
 PORTS_TRIED = 100
 _BATCH_BUCKETS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 _PLANNER_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5)

@@ -22,11 +22,10 @@ import structlog
 
 from headgate_contract.exit_codes import ERROR, INTERRUPTED, ExitCode
 from headgate_contract.handover import EXECUTOR_TEMPLATE, SPARK_PROPERTIES
-from headgate_contract.listening import every_address
+from headgate_contract.listening import DEFAULT_PORT, every_address
 from headgate_contract.settings.table import CONTROL
 from headgate_spark import __version__
 from headgate_spark.engine.shim import ShimError, jar_path
-from headgate_spark.exporter.server import DEFAULT_PORT
 from headgate_spark.launch.driver import LaunchedDriver
 from headgate_spark.launch.environment import UnsupportedSessionError, on_executors, prepare, written_down
 from headgate_spark.launch.planner import PlannerError, PlannerProcess

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headgate_contract.listening import every_address
+from headgate_contract.listening import DEFAULT_PORT, every_address
 from headgate_contract.settings.table import CONTROL, PROPERTY
-from headgate_spark.exporter.server import DEFAULT_PORT
 
 PREFIX = PROPERTY
 APPLICATION = PREFIX + "application"

@@ -20,7 +20,6 @@ from headgate.adapters.kubernetes.names import (
     CONTROL,
     DRIVER_PORT,
     LOCATIONS,
-    METRICS_PORT,
     REVISION,
     UI_PORT,
     pod_labels,
@@ -42,6 +41,7 @@ from headgate.reconcile.launch import Launch
 from headgate_contract import ControlDocument
 from headgate_contract.exit_codes import OOM_KILLED, PREVIOUS_END
 from headgate_contract.handover import EXECUTOR_TEMPLATE, SPARK_PROPERTIES
+from headgate_contract.listening import DEFAULT_PORT
 from headgate_contract.receiving import write
 from headgate_contract.settings.table import LINEAGE
 
@@ -164,7 +164,7 @@ def _driver_container(start: DriverStart) -> Manifest:
         "workingDir": WORK,
         "env": [own_address, *before, *customized.environment(conf), *handed_over],
         "ports": [
-            {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
+            {"name": "metrics", "containerPort": DEFAULT_PORT, "protocol": "TCP"},
             {"name": "driver", "containerPort": DRIVER_PORT, "protocol": "TCP"},
             {"name": "block-manager", "containerPort": BLOCK_MANAGER_PORT, "protocol": "TCP"},
             {"name": "ui", "containerPort": UI_PORT, "protocol": "TCP"},

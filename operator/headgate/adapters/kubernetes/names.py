@@ -21,7 +21,6 @@ CONTAINER: Final = "driver"
 MANAGER: Final = "headgate"
 """Who makes the objects, and owns the fields that the operator writes."""
 
-METRICS_PORT: Final = 8090
 DRIVER_PORT: Final = 7078
 BLOCK_MANAGER_PORT: Final = 7079
 UI_PORT: Final = 4040

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from headgate.adapters.kubernetes.client import DEPLOYMENTS, PODS, Manifest
+from headgate.api.labels import APPLICATION
 from headgate.cli.bundle import MOST_BYTES, Bundle
 from headgate.cli.checks.cluster import PART_OF
 from headgate.cli.cluster.client import Cluster
@@ -24,7 +25,7 @@ def gather(cluster: Cluster, applications: Sequence[Manifest], bundle: Bundle) -
         name, namespace = application["metadata"]["name"], application["metadata"]["namespace"]
         place = f"applications/{namespace}/{name}"
         bundle.documents[f"{place}/application.json"] = _slim(application)
-        labels = f"headgate.dev/application={name}"
+        labels = f"{APPLICATION}={name}"
 
         def events(at: str = place, of: Manifest = application) -> None:
             bundle.documents[f"{at}/events.json"] = [_slim(event) for event in cluster.events(of)]
