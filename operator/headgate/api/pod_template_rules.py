@@ -77,7 +77,6 @@ def _of_fields(owner: str, on: str, names: Sequence[str], message: str) -> Rule:
 
 
 def _of_pods(role: str) -> Iterator[Rule]:
-    """Yield what a template must not say of the pods of `role`, because they would not be Headgate's any more."""
     template = f"{SPEC}.{role}.podTemplate"
     for kind in ("labels", "annotations"):
         yield Rule(
