@@ -103,11 +103,8 @@ class Governor:
         described = Descriptor.parse(descriptor)
         if self.table.is_stopping and not self.table.has_begun_before(described.run_id):
             return protocol.refuse(f"query {described.query} is not started: the driver is being stopped")
-        name = self.table.told_as(described.run_id, described.query)
-        try:
+        with self.table.told_as(described.run_id, described.query) as name:
             return self._opened(handle, described, name)
-        finally:
-            self.table.is_opened(described.run_id)
 
     def _opened(self, handle: int, described: Descriptor, name: str) -> str:
         too_large = self.endings.too_large

@@ -7,6 +7,8 @@ for whoever brings it. Nothing is waited for under that lock, and no run's own l
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain, count
 
 import structlog
@@ -120,28 +122,28 @@ class RunTable:
 
     # Runs --------------------------------------------------------------------------------------------
 
-    def told_as(self, run_id: str, name: str) -> str:
-        """Return by which name a run is told from those of all other queries.
+    @contextmanager
+    def told_as(self, run_id: str, name: str) -> Iterator[str]:
+        """Yield by which name a run that is being opened is told from those of all other queries.
 
         Spark sees to it that no two queries of a session have one name; but a driver may have several sessions, and
         a server of Spark Connect has one for each client.
         """
         with self._lock:
-            if run_id in self._runs or run_id in self._told_as:
-                return self._runs[run_id].name if run_id in self._runs else self._told_as[run_id]
-            query = self._started.get(run_id, Started()).id
-            taken = {run.name for run in self._runs.values() if run.started.id != query}
-            taken.update(self._told_as.values())
-            numbered = (f"{name}-{n}" for n in count(2))
-            self._told_as[run_id] = told = next(n for n in chain([name], numbered) if n not in taken)
-        if told != name:
-            log.warning("a query of another session has the same name", query=name, told_as=told)
-        return told
-
-    def is_opened(self, run_id: str) -> None:
-        """A run is in the table, or comes into none."""
-        with self._lock:
-            self._told_as.pop(run_id, None)
+            told = self._runs[run_id].name if run_id in self._runs else self._told_as.get(run_id)
+            if told is None:
+                query = self._started.get(run_id, Started()).id
+                taken = {run.name for run in self._runs.values() if run.started.id != query}
+                taken.update(self._told_as.values())
+                numbered = (f"{name}-{n}" for n in count(2))
+                self._told_as[run_id] = told = next(n for n in chain([name], numbered) if n not in taken)
+                if told != name:
+                    log.warning("a query of another session has the same name", query=name, told_as=told)
+        try:
+            yield told
+        finally:
+            with self._lock:
+                self._told_as.pop(run_id, None)
 
     def add(self, run: QueryRun) -> None:
         """A run begins by the newest document; where nothing more is planned, it is stopped before it begins."""

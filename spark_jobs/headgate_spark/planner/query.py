@@ -93,13 +93,7 @@ class QueryPlanner:
         """Spark cannot run the query in real-time mode; whoever was told to in this trigger asks again."""
         self._query.real_time.refused(why, now, passes=passes)
         if self._round is not None:
-            self._stays_out(self._round)
-
-    @staticmethod
-    def _stays_out(current: Round) -> None:
-        """The batch of a round is none of real-time mode after all."""
-        lives, current.live = current.lives, False
-        current.answers = {name: each for name, each in current.answers.items() if name not in lives}
+            self._round.leaves_real_time()
 
     def remembered(self, memory: HybridMemory) -> None:
         """What was `to_remember` has been kept."""
@@ -130,7 +124,7 @@ class QueryPlanner:
         live = () if self._round is None else self._round.lives
         if self._round is not None and not set(passed).issuperset(live):  # it is for all sources or for none
             self._query.real_time.not_all_were_told()
-            self._stays_out(self._round)
+            self._round.leaves_real_time()
             self._round.held = HeldBy.UNKNOWN
 
     def admit(self, source: str, start: Position | None, now: float) -> Answer | Survey:

@@ -47,6 +47,11 @@ class Round:
         """The sources that are told to be read in real-time mode."""
         return frozenset(name for name, answer in self.answers.items() if isinstance(answer, GoLive))
 
+    def leaves_real_time(self) -> None:
+        """Its batch is none of real-time mode after all."""
+        lives, self.live = self.lives, False
+        self.answers = {name: each for name, each in self.answers.items() if name not in lives}
+
     @property
     def drains(self) -> bool:
         """Whether every source that may read surely reads up to its latest offset."""
