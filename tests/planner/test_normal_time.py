@@ -1,5 +1,7 @@
 """A query in normal time, as Spark would drive it: rounds, gate, rate limits, pausing, stopping."""
 
+from itertools import permutations
+
 import pytest
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
@@ -447,6 +449,29 @@ def test_a_stop_reaches_the_sources_that_are_still_to_be_asked_in_a_round():
 
 
 # Sources that cannot be counted
+
+
+@pytest.mark.parametrize("interval", [0, 1])
+@pytest.mark.parametrize("most", [1, 2, 3, 5])
+@pytest.mark.parametrize("empty", [0, 2])
+def test_every_source_has_its_turn_where_there_is_not_a_record_for_each(most, empty, interval):
+    uncounted = [Uncounted(f"events-{n}", ReadLimit.ROWS, [10**6]) for n in range(3)]
+    nothing = [Uncounted(f"empty-{n}", ReadLimit.ROWS) for n in range(empty)]
+    streams = [a_stream(10**6, f"flights-{n}") for n in range(3)]
+    settings = control(interval, batch=BatchControl(max_records=most))
+    spark = ScriptedSpark(*nothing, *streams, *uncounted, control=settings, fixed_seconds=0.01)
+    spark.run_until(lambda: len(spark.batches) == 24)
+    read = {name for batch in spark.batches for name, records in batch.records.items() if records}
+    assert read == {source.name for source in (*streams, *uncounted)}
+
+
+@pytest.mark.parametrize("names", list(permutations(("empty", "other", "events"))))
+def test_a_source_with_nothing_has_had_its_turn(names):
+    files = {"empty": [], "other": [], "events": [5]}
+    sources = [Uncounted(name, ReadLimit.ROWS, list(files[name])) for name in names]
+    spark = ScriptedSpark(*sources, control=control(0, batch=BatchControl(max_records=1)))
+    spark.run_for(60)
+    assert not any(source.pending for source in sources)
 
 
 def test_a_source_that_takes_rows_gets_its_share_in_rows():

@@ -31,6 +31,7 @@ class Booking:
 
     def _begun(self, current: Round, now: float) -> PlannedBatch:
         query = self._query
+        query.plannings += 1
         query.refilling = query.cut = frozenset()
         query.gate.planned(now)
         if current.drains and not query.anything_waits:

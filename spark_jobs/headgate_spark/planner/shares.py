@@ -30,6 +30,8 @@ def share_grant(
         name: min((n for n in (records, most[name]) if n is not None), default=grant)
         for name, records in pending.items()
     }
+    if grant <= sum(cap > 0 for cap in caps.values()):
+        return divide(grant, dict.fromkeys(pending, 1), caps, turn)
     equal_shares = grant * len(unknown) // max(1, len(pending))
     set_aside = sum(divide(equal_shares, unknown, caps, turn).values())
     of_known = divide(grant - set_aside, known, caps, turn)
@@ -61,7 +63,7 @@ def divide(total: int, weights: Mapping[K, int], caps: Mapping[K, int], turn: in
     """Divide `total` by `weights`; nobody gets more than its cap.
 
     The sum is `min(total, sum of caps)` exactly (over those with a weight). `turn` says who is served first
-    where there is less than one record for each: pass a number that grows by what was given before.
+    where there is less than one record for each: pass a number that grows from one time to the next.
     """
     open_for = [key for key, weight in weights.items() if weight > 0 and caps[key] > 0]
     total = max(0, total)

@@ -117,6 +117,9 @@ class QueryState:
         """Whether somebody has said something of it that cannot be read, and nothing that can."""
         self.grant: Grant | None = None
         """Of the last batch; `None`: there was none, or nothing bounded it."""
+        self.plannings = 0
+        """Batches that were planned, whatever came of them: by it sources take turns. It grows by one, since what was
+        given may be as many records as there are sources, time and again; and one that had nothing had its turn."""
         self.refilling: Set[str] = frozenset()
         """Sources whose bucket cut the last batch of a backlog."""
         self.cut: Set[str] = frozenset()
@@ -286,7 +289,7 @@ class QueryState:
 
     @property
     def turn(self) -> int:
-        """Who is served first where there is not a record for everybody."""
+        """Which split of an alignment group is served first where there is not a record for everybody."""
         return sum(state.planned_total for state in self.sources.values())
 
     def has_refilled(self, now: float) -> bool:

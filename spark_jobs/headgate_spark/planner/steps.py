@@ -277,7 +277,7 @@ def shares(query: QueryState, draft: Draft) -> Draft:
     if draft.grant is None:
         return draft
     left = draft.grant.records - draft.handed_out
-    return replace(draft, shares=allot(draft.readers, left, query.turn))
+    return replace(draft, shares=allot(draft.readers, left, query.plannings))
 
 
 # alignment: how much of that lies in one slice of event time?
