@@ -22,7 +22,7 @@ from headgate_contract import BacklogControl, LiveControl, QueryControl, Reentry
 from headgate_spark.planner.model import QuerySnapshot
 from support.governed import NAME, Driver, driver_in
 from support.kafka import Broker, client_settings
-from support.kafka_records import Record, send
+from support.kafka_records import Record, send, transaction
 from support.spark import planned_offsets, unregister, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("one_task_a_stage", "short_batches")]
@@ -254,6 +254,25 @@ def test_each_record_is_written_once_by_a_query_without_state(
     finally:
         query.stop()
     assert sorted(map(int, topics.written)) == list(range(topics.sent))
+
+
+def test_a_transaction_with_nothing_behind_it_is_nothing_unread(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    """Spark's reader ends before the marker of a transaction. A query that fell behind for it would stay away."""
+    topics = Topics(spark, kafka, records=5)
+    driver.control(replace(control(), reentry=ReentryControl(dwell_seconds=600)))
+    query = topics.writer(numbers(topics.frame()), tmp_path / "checkpoint").start()
+    try:
+        await_lane(driver, query, real_time=True)
+        with transaction(kafka.bootstrap, topics.into) as write:
+            write([Record(0, int(time.time() * 1000), b"5", None)])
+        await_of(query, lambda: len(topics.written) == 6, "the record of the transaction")
+        ended = len(committed(tmp_path))
+        await_of(query, lambda: len(committed(tmp_path)) >= ended + 4, "batches with nothing new")
+        assert snapshot(driver).real_time
+    finally:
+        query.stop()
 
 
 def test_two_topics_of_one_query_are_live_side_by_side_and_both_go_back_to_micro_batches(
