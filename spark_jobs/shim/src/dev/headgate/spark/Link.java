@@ -65,12 +65,15 @@ final class Link implements AutoCloseable {
   /**
    * Asks, and returns the fields of the answer.
    *
-   * @param until a time of {@link System#nanoTime}; after it the answer is owed. After any other failure the connection is closed
+   * @param until a time of {@link System#nanoTime}; after it the answer is owed. After any other failure the connection is closed, also where
+   *     the question could not be sent by then: nobody answers half of one
    */
   String[] ask(long until, String... fields) throws IOException, TimeoutException, InterruptedException {
+    boolean sent = false;
     boolean answered = false;
     try {
       send(frame(fields), until);
+      sent = true;
       int length = receive(Integer.BYTES, until).getInt();
       if (length < 0 || length > MOST_BYTES) {
         throw new IOException("an answer of " + length + " bytes");
@@ -79,10 +82,10 @@ final class Link implements AutoCloseable {
       answered = true;
       return answer;
     } catch (TimeoutException e) {
-      owes = answered = true;
+      owes = sent;
       throw e;
     } finally {
-      if (!answered) {
+      if (!answered && !owes) {
         close();
       }
     }
