@@ -233,17 +233,8 @@ public final class PlannerProcess {
       child = null;
       closeQuietly(started);
     }
-    LOG.warn("Headgate: the planner's process has ended with {}", codeOf(started));
+    LOG.warn("Headgate: the planner's process has ended with {}", PlannerProgram.codeOf(started, HANGS_MILLIS));
     return answered;
-  }
-
-  /** With what a process ends that has been told to; one that hangs does not hear of it, and is ended. */
-  private static int codeOf(Process process) throws InterruptedException {
-    if (!process.waitFor(HANGS_MILLIS, TimeUnit.MILLISECONDS)) {
-      LOG.warn("Headgate: the planner's process has not come to its end within {} ms, and is ended", HANGS_MILLIS);
-      process.destroyForcibly();
-    }
-    return process.waitFor();
   }
 
   /** It ends when its standard input does. */

@@ -12,11 +12,15 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.concurrent.TimeUnit;
 import org.apache.spark.SparkConf;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import scala.Tuple2;
 
 /** What the planner's process is started with: which Python, which modules, which settings. */
 final class PlannerProgram {
+  private static final Logger LOG = LoggerFactory.getLogger(PlannerProgram.class);
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final String PYTHON = PlannerProcess.PROPERTIES + "python";
   private static final List<String> NAMED_BY =
@@ -35,6 +39,15 @@ final class PlannerProgram {
   /** Starts it; what it says is read from its output, and what it complains of goes to the driver's log. */
   static Process start(SparkConf conf) throws IOException, URISyntaxException {
     return new ProcessBuilder(python(conf), "-u", "-c", BOOT, runtime()).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+  }
+
+  /** With what code it ends, whose standard input has; one that hangs does not hear of that, and is ended. */
+  static int codeOf(Process process, long hangsMillis) throws InterruptedException {
+    if (!process.waitFor(hangsMillis, TimeUnit.MILLISECONDS)) {
+      LOG.warn("Headgate: the planner's process has not come to its end within {} ms, and is ended", hangsMillis);
+      process.destroyForcibly();
+    }
+    return process.waitFor();
   }
 
   /** What it reads first. */
