@@ -954,6 +954,17 @@ def of_session(governor, handle, run):
     assert governor.opened(handle, described(handle, run=run, checkpoint=f"s3a://b/{run}")) == "ok"
 
 
+def test_a_call_that_asks_again_and_gives_up_takes_no_name_from_the_first_one():
+    table = Governor(fakes(FakeCheckpoint())).table
+    with table.told_as("slow", "copy"):
+        with table.told_as("slow", "copy") as again:
+            assert again == "copy"
+        with table.told_as("other", "copy") as other:
+            assert other == "copy-2"
+    with table.told_as("later", "copy") as later:
+        assert later == "copy"
+
+
 def test_queries_of_two_sessions_with_one_name_are_told_apart_and_do_as_the_document_says():
     """Spark sees to it that no two of a session have the same."""
     governor = Governor(fakes(FakeCheckpoint()))

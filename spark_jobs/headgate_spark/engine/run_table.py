@@ -131,19 +131,21 @@ class RunTable:
         """
         with self._lock:
             told = self._runs[run_id].name if run_id in self._runs else self._told_as.get(run_id)
+            is_new = told is None
             if told is None:
                 query = self._started.get(run_id, Started()).id
                 taken = {run.name for run in self._runs.values() if run.started.id != query}
                 taken.update(self._told_as.values())
                 numbered = (f"{name}-{n}" for n in count(2))
                 self._told_as[run_id] = told = next(n for n in chain([name], numbered) if n not in taken)
-                if told != name:
-                    log.warning("a query of another session has the same name", query=name, told_as=told)
+        if is_new and told != name:
+            log.warning("a query of another session has the same name", query=name, told_as=told)
         try:
             yield told
         finally:
-            with self._lock:
-                self._told_as.pop(run_id, None)
+            if is_new:  # a call that asks again may give up while the first one is still opening the run
+                with self._lock:
+                    del self._told_as[run_id]
 
     def add(self, run: QueryRun) -> None:
         """A run begins by the newest document; where nothing more is planned, it is stopped before it begins."""
