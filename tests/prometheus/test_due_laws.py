@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from headgate.adapters.metrics.due import Due
 from headgate.controller.reconciliation import CLUSTER_WRITE_POLICY
+from headgate.decision.driver import State
 from headgate.key import Key
 from headgate.reconcile.loop import Outcome
 from headgate.reconcile.ports import Outage, OutageReason
@@ -122,6 +123,15 @@ class AttentiveAndRestless(RuleBasedStateMachine):
         source = self.driver.source(*where)
         source.watermark_lag_seconds, source.pending_records, source.phase = lag, pending, phase
 
+    @rule(executors=st.sampled_from([None, 0, 1, 2]), refused=st.sampled_from([None, None, "exceeded quota"]))
+    def executors_come_and_go(self, executors: int | None, refused: str | None) -> None:
+        self.driver.executors, self.driver.executors_refused = executors, refused
+
+    @rule(failure=st.sampled_from([None, "no space left"]), unplanned=st.sampled_from([None, False, True]))
+    def query_complains(self, failure: str | None, unplanned: bool | None) -> None:
+        self.driver.query("delays").failure = failure
+        self.driver.query("delays").unplanned = unplanned
+
     @rule(ends=st.booleans())
     def query_starts_again_or_ends(self, ends: bool) -> None:
         self.started_at += 1.0
@@ -172,8 +182,8 @@ class AttentiveAndRestless(RuleBasedStateMachine):
         drivers = self.metrics.publish()
         self.reconcile(self.restless)
         now = self.attentive.now
-        due = self.due.look(drivers, unasked, now)
-        self.due.queued(due, drivers, now)
+        due = self.due.look(drivers, unasked, now, drivers)
+        self.due.queued(due, drivers, now, drivers)
         if due or self.asked_to_be_woken(now):
             self.reconcile(self.attentive)
         self.agree()
@@ -195,7 +205,7 @@ class AttentiveAndRestless(RuleBasedStateMachine):
             self.tick(10.0)
 
     def read(self, driver: DriverMetrics | None, now: float) -> None:
-        self.due.read(KEY, driver, unasked, now)
+        self.due.read(KEY, driver, unasked, now, driver)
 
     def asked_to_be_woken(self, now: float) -> bool:
         """Whether the loop itself knows that something is to be done by now."""
@@ -217,7 +227,10 @@ class AttentiveAndRestless(RuleBasedStateMachine):
             self.due.reconciled(KEY, clock_at=outcome.clock_at)
 
     def agree(self) -> None:
-        assert decided(self.outcomes[self.attentive]) == decided(self.outcomes[self.restless])
+        attentive, restless = self.outcomes[self.attentive], self.outcomes[self.restless]
+        assert decided(attentive) == decided(restless)
+        if attentive.plan.step.state is restless.plan.step.state is State.RUNNING:  # else pods wake
+            assert told(attentive) == told(restless)
 
     @invariant()
     def they_did_the_same_to_the_world(self) -> None:
@@ -227,6 +240,12 @@ class AttentiveAndRestless(RuleBasedStateMachine):
             assert [launch for launch, _ in one.drivers.launches] == [
                 launch for launch, _ in other.drivers.launches
             ]
+
+
+def told(outcome: Outcome) -> list[tuple[str, str, str]]:
+    """What the conditions say, without their words, in which numbers grow old."""
+    status = outcome.memory.status
+    return [] if status is None else [(one.type, one.status, one.reason) for one in status.conditions]
 
 
 def decided(outcome: Outcome) -> Any:

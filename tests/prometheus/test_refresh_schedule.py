@@ -7,15 +7,20 @@ from collections import Counter
 import pytest
 
 from headgate.adapters.metrics.prometheus.columns import Scrapes, begin
-from headgate.adapters.metrics.prometheus.details import KEPT_SECONDS, Details
+from headgate.adapters.metrics.prometheus.details import KEPT_SECONDS, MOST_PODS, Details
 from headgate.adapters.metrics.prometheus.port import Published
-from headgate.adapters.metrics.prometheus.refresh_schedule import RefreshSchedule
+from headgate.adapters.metrics.prometheus.refresh_schedule import (
+    LONGEST_SECONDS,
+    SHORTEST_SECONDS,
+    RefreshSchedule,
+    refresh_seconds,
+)
 from headgate.adapters.metrics.prometheus.targets import Pod, Target, Targets
 from headgate.key import Key
 from headgate.reconcile.readings import DriverMetrics
 
 TICK, SCRAPE = 5.0, 15.0
-KEYS = [Key("team", f"app-{number}") for number in range(240)]
+KEYS = [Key("team", f"app-{number}") for number in range(MOST_PODS)]
 CURRENT = {key: Pod.of(key, 1) for key in KEYS}
 
 
@@ -46,7 +51,7 @@ def fetched_a_tick(ticks: int) -> list[int]:
 
 
 def test_what_was_seen_at_once_is_renewed_in_equal_shares() -> None:
-    first, *others = fetched_a_tick(400)
+    first, *others = fetched_a_tick(200)
     assert first == len(KEYS)
     assert others[0] == 0, "all is young"
     assert max(others) <= len(KEYS) / 20
@@ -54,7 +59,7 @@ def test_what_was_seen_at_once_is_renewed_in_equal_shares() -> None:
 
 
 @pytest.mark.parametrize(
-    ("age", "others", "share"), [(119.0, 0, 0), (121.0, 0, 10), (121.0, 3, 7), (241.0, 3, 237)]
+    ("age", "others", "share"), [(119.0, 0, 0), (121.0, 0, 84), (121.0, 3, 81), (241.0, 3, MOST_PODS - 3)]
 )
 def test_those_that_a_reconcile_asks_for_count_as_part_of_a_ticks_share(
     age: float, others: int, share: int
@@ -89,3 +94,19 @@ def test_details_are_renewed_although_the_clock_was_set_back() -> None:
     now = 1000.0
     seen = published(now, dict.fromkeys(CURRENT.values(), now + 3600.0))
     assert set(RefreshSchedule(now, TICK, {}).next(seen, CURRENT, frozenset())) == set(CURRENT.values())
+
+
+@pytest.mark.parametrize(
+    ("drivers", "seconds"),
+    [(1, SHORTEST_SECONDS), (250, 30.0), (1000, 120.0), (2000, LONGEST_SECONDS), (10_000, LONGEST_SECONDS)],
+)
+def test_details_of_few_drivers_are_young(drivers: int, seconds: float) -> None:
+    assert refresh_seconds(drivers) == seconds
+
+
+def test_what_one_driver_says_is_renewed_within_half_a_minute() -> None:
+    now, key = 1000.0, KEYS[17]
+    for age, is_fetched in ((14.0, False), (16.0, True)):
+        seen = published(now, {CURRENT[key]: now - age})
+        chosen = RefreshSchedule(now, TICK, {}).next(seen, {key: CURRENT[key]}, frozenset())
+        assert chosen == [CURRENT[key]] * is_fetched

@@ -62,6 +62,11 @@ def is_local(spark_conf: Mapping[str, str]) -> bool:
     return spark_conf.get("spark.master", "").startswith("local")
 
 
+def has_fixed_executors(spark_conf: Mapping[str, str]) -> bool:
+    """Return whether there are executors, as many as the resource says."""
+    return not is_local(spark_conf) and not allocates_dynamically(spark_conf)
+
+
 def _of_properties(on: str) -> tuple[Rule, ...]:
     return (
         Rule(

@@ -275,12 +275,3 @@ class SparkApplicationStatus(StatusModel):
     def waits_for_executors(self) -> bool:
         """Whether fewer executors have registered than were asked for."""
         return None not in (self.executor_instances, self.executors_running) and not self.has_all_executors
-
-    @property
-    def lacks_executor_count(self) -> bool:
-        """Whether the driver is heard, and has not said yet how many of the executors that were asked for it has.
-
-        It says so with what else no vote depends on, which may come later than the rest.
-        """
-        is_heard = self.says("MetricsAvailable", ConditionStatus.TRUE)
-        return is_heard and self.executor_instances is not None and self.executors_running is None

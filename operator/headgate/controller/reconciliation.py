@@ -261,9 +261,7 @@ class Reconciliation:
     def _look_again_at(self, outcome: Outcome) -> float:
         now, memory, step = self._sight.now, outcome.memory, outcome.plan.step
         status = memory.status
-        is_in_motion = step.state in IN_MOTION or (
-            status is not None and (status.waits_for_executors or status.lacks_executor_count)
-        )
+        is_in_motion = step.state in IN_MOTION or (status is not None and status.waits_for_executors)
         write_policy = self._ports.write_policy
         times = [now + IN_MOTION_SECONDS if is_in_motion else write_policy.again_at(now, AT_REST_SECONDS)]
         if outcome.wake_at is not None:

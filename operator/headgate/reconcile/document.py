@@ -12,7 +12,7 @@ from typing import NamedTuple
 from headgate.api.annotations import ALL_QUERIES, SourceId, checkpoint_requests, paused_sources
 from headgate.api.application import SparkApplication
 from headgate.api.duration import in_seconds
-from headgate.api.property_rules import allocates_dynamically, is_local
+from headgate.api.property_rules import has_fixed_executors
 from headgate.api.query import LiveMode, Query
 from headgate.api.source import Source
 from headgate.decision.verdict import Verdict
@@ -92,7 +92,7 @@ def executor_instances(application: SparkApplication, verdicts: Mapping[str, Ver
     """Return how many executors the job should have now; `None` for a job that has none but its driver, and for one
     whose number Spark decides."""
     spec, during_backlog = application.spec, application.spec.during_backlog.executor
-    if is_local(spec.spark_conf) or allocates_dynamically(spec.spark_conf):
+    if not has_fixed_executors(spec.spark_conf):
         return None
     in_backlog = any(verdict.governed_as_backlog for verdict in verdicts.values())
     return during_backlog.instances if during_backlog and in_backlog else spec.executor.instances

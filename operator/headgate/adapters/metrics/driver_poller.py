@@ -115,7 +115,7 @@ class DriverPoller:
 
     def metrics(self, key: Key) -> Metrics:
         def read(driver: DriverMetrics | None, now: float) -> None:
-            self._due.read(key, driver, _unanswered, now)
+            self._due.read(key, driver, _unanswered, now, driver)
 
         return _Port(None if key in self._forgotten else self._known.get(key), read)
 
@@ -135,8 +135,8 @@ class DriverPoller:
                 del self._running[key]
                 self._known[key] = self._understood(key, located, asked)
         drivers = {key: known.driver for key, known in self._known.items()}
-        due = self._due.look(drivers, _unanswered, now)
-        self._due.queued(due, drivers, now)
+        due = self._due.look(drivers, _unanswered, now, drivers)
+        self._due.queued(due, drivers, now, drivers)
         return due
 
     def close(self) -> None:

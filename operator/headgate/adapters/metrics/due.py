@@ -4,7 +4,8 @@ A reconcile reads, decides and compares for a few milliseconds; ten thousand of 
 a reconcile would decide depends on little: on the inputs of its verdicts (`decision.inputs`), on the attempt and on
 the control document that the driver has. And people are told at once of a query that has ended, of what holds a
 source, and of a source that is out of reach, declared or not. All that is the *signature* of an application. While
-it stays as it was at the last reconcile, another reconcile would decide the same.
+it stays as it was at the last reconcile, another reconcile would decide the same. What else a driver complains of is
+among its details, which are read less often, and is told when it is read: executors that are missing, above all.
 
 Two things change with time alone. A re-entry clock may run while a value is above its re-entry threshold: the
 reconcile that left it running says when the next one has to come, and that one is told until when every look has
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 
 from headgate.api.annotations import SourceId
 from headgate.api.application import SparkApplication
+from headgate.api.property_rules import has_fixed_executors
 from headgate.decision.inputs import SourceInputs, Steps, inputs_of, steps_of
 from headgate.key import Key
 from headgate.reconcile.metric_table import since
@@ -47,6 +49,8 @@ class Watched:
     sources: tuple[WatchedSource, ...]
     expressions: tuple[str, ...]
     """Of its sources."""
+    counts_executors: bool
+    """Whether it is to have a certain number of them."""
 
 
 def watched(application: SparkApplication) -> Watched:
@@ -57,6 +61,7 @@ def watched(application: SparkApplication) -> Watched:
         queries=tuple(query.name for query in application.spec.queries),
         sources=sources,
         expressions=tuple(source.expression for source in sources if source.expression is not None),
+        counts_executors=has_fixed_executors(application.spec.spark_conf),
     )
 
 
@@ -100,6 +105,12 @@ class _Looked:
     """Unix time of the last look that has found what that reconcile had read, and each look between."""
     clock_at: float | None = None
     """Unix time from which a look is worth a reconcile for the sake of a re-entry clock, as the last one has said."""
+    details: DriverMetrics | None = None
+    """As of the last tick, or of a reconcile since."""
+    complaints: Signature | None = None
+    """What is in them; `None`: they are not known."""
+    told: Signature | None = None
+    """The complaints as of the last reconcile, or of the one that it was found worth since."""
     ranges: Mapping[SourceId, tuple[Range, Range]] = field(default_factory=dict)
     """The ranges of lag and pending records, by query and source."""
     within: DriverMetrics | None = None
@@ -121,7 +132,7 @@ class Due:
         if looked is None:
             self._looked[key] = _Looked(key, now)
         elif looked.watched != now:
-            looked.watched, looked.looked_at = now, None
+            looked.watched, looked.looked_at, looked.details, looked.complaints = now, None, None, None
             looked.signature = looked.judged = None
 
     def forget(self, key: Key) -> None:
@@ -134,28 +145,41 @@ class Due:
     def all_watched(self) -> Mapping[Key, Watched]:
         return {key: looked.watched for key, looked in self._looked.copy().items()}
 
-    def look(self, drivers: Mapping[Key, DriverMetrics], answers: Answers, now: float) -> list[Key]:
+    def look(
+        self,
+        drivers: Mapping[Key, DriverMetrics],
+        answers: Answers,
+        now: float,
+        details: Mapping[Key, DriverMetrics],
+    ) -> list[Key]:
         """Return the applications that are worth a reconcile, those first of which something has changed.
 
-        They stay due until `queued` is told of them.
+        They stay due until `queued` is told of them. `details` has what a driver says that no vote depends on.
         """
         gap, self._looked_at = now - self._looked_at, now
         changed, aged = [], []
         for key, looked in self._looked.copy().items():
             driver = drivers.get(key)
             fresh = None if driver is None else since(driver, now - looked.watched.stale_after_seconds)
-            if self._has_changed(looked, fresh, answers, now, gap):
+            has_changed = self._has_changed(looked, fresh, answers, now, gap)
+            if has_changed or _complaints(looked, details.get(key)) != looked.told:
                 changed.append(key)
             elif self._has_aged(looked, fresh, now):
                 aged.append(key)
         return changed + aged
 
-    def queued(self, keys: Collection[Key], drivers: Mapping[Key, DriverMetrics], now: float) -> None:
+    def queued(
+        self,
+        keys: Collection[Key],
+        drivers: Mapping[Key, DriverMetrics],
+        now: float,
+        details: Mapping[Key, DriverMetrics],
+    ) -> None:
         """Take as known what these applications are like now."""
         for key in keys:
             if (looked := self._looked.get(key)) is None:
                 continue
-            looked.signature = looked.seen
+            looked.signature, looked.told = looked.seen, _complaints(looked, details.get(key))
             looked.queued_at = now
             driver = drivers.get(key)
             looked.within = None
@@ -182,7 +206,14 @@ class Due:
         looked = self._looked.get(key)
         return None if looked is None else looked.unchanged_until
 
-    def read(self, key: Key, driver: DriverMetrics | None, answers: Answers, now: float) -> None:
+    def read(
+        self,
+        key: Key,
+        driver: DriverMetrics | None,
+        answers: Answers,
+        now: float,
+        details: DriverMetrics | None,
+    ) -> None:
         """Take note that a reconcile reads this at `now`, whoever asked for the reconcile.
 
         Between two ticks readings grow stale. A reconcile that finds them so must be made up for when they are fresh
@@ -192,6 +223,7 @@ class Due:
         if looked is None:
             return
         fresh = None if driver is None else since(driver, now - looked.watched.stale_after_seconds)
+        looked.told = _complaints(looked, details)
         signature = signature_of(looked.watched, fresh, key, answers, now)
         looked.signature = looked.read = looked.seen if signature == looked.seen else signature
 
@@ -237,6 +269,38 @@ class Due:
                 return True
         looked.within = driver
         return False
+
+
+def _complaints(looked: _Looked, details: DriverMetrics | None) -> Signature | None:
+    """Return what conditions and Events tell of these details; numbers that merely move are not in it."""
+    if details is not looked.details:
+        looked.details = details
+        looked.complaints = None if details is None else _complaints_in(details, looked.watched)
+    return looked.complaints
+
+
+def _complaints_in(driver: DriverMetrics, watched: Watched) -> Signature:
+    of_queries = [
+        (name, query.failure, query.unplanned, query.trigger_problem, query.real_time_refused)
+        for name, query in driver.queries.items()
+        if query.failure or query.unplanned or query.trigger_problem or query.real_time_refused
+    ]
+    of_sources = [
+        (name, place, source.snapshot_problem, bool(source.unreadable), bool(source.far_ahead))
+        for name, query in driver.queries.items()
+        for place, source in query.sources.items()
+        if source.snapshot_problem or source.unreadable or source.far_ahead
+    ]
+    return (
+        driver.spark_version,
+        driver.executors if watched.counts_executors else None,
+        driver.executors_refused,
+        driver.unmatched,
+        driver.unfenced,
+        driver.control_unread,
+        tuple(sorted(of_queries)),
+        tuple(sorted(of_sources)),
+    )
 
 
 def signature_of(

@@ -79,8 +79,8 @@ class PrometheusPoller:
         return self._due.unchanged_until(key)
 
     def metrics(self, key: Key) -> Metrics:
-        def read(driver: DriverMetrics | None, now: float) -> None:
-            self._due.read(key, driver, self._said, now)
+        def read(driver: DriverMetrics | None, details: DriverMetrics | None, now: float) -> None:
+            self._due.read(key, driver, self._said, now, details)
 
         watched = self._due.watched(key)
         answer = partial(self._expressions.answer, key.namespace)
@@ -107,13 +107,13 @@ class PrometheusPoller:
         self._expressions.take()
         current = _current(published.scrapes)
         drivers = {key: published.scrapes[pod].driver for key, pod in current.items()}
-        due = self._due.look(drivers, self._said, now)
+        due = self._due.look(drivers, self._said, now, _known(published, current))
         schedule = RefreshSchedule(now, gap, self._planned)
         published, waiting = self._with_details(published, due, current, schedule)
         queued = [key for key in due if key not in waiting]
         self._published = published
         # The last thing: after it nothing may fail to hand them on.
-        self._due.queued(queued, drivers, now)
+        self._due.queued(queued, drivers, now, _known(published, current))
         return queued
 
     def close(self) -> None:
@@ -205,6 +205,11 @@ def _current(scrapes: Scrapes) -> dict[Key, Pod]:
         if other is None or scrapes[other].target.run.attempt < target.run.attempt:
             newest[target.run.key] = pod
     return newest
+
+
+def _known(published: Published, current: Mapping[Key, Pod]) -> dict[Key, DriverMetrics]:
+    """Return the details of each application's driver, as far as they are known."""
+    return {key: known.driver for key, pod in current.items() if (known := published.details.get(pod))}
 
 
 def _unmeasured(scrapes: Scrapes, known: Mapping[Pod, Details]) -> Scrapes:

@@ -72,11 +72,14 @@ class PrometheusMetrics:
         watched: Watched | None,
         published: Published,
         answers: Callable[[str], Answer],
-        read: Callable[[DriverMetrics | None, float], None],
+        read: Callable[[DriverMetrics | None, DriverMetrics | None, float], None],
         *,
         oldest: float = -math.inf,
     ) -> None:
-        """`oldest`: what was scraped before that Unix time is of another application of this name."""
+        """`read` is told of driver and details, and when.
+
+        What was scraped before `oldest` (Unix time) is of another application of this name.
+        """
         self._key = key
         self._stale_after = math.inf if watched is None else watched.stale_after_seconds
         self._expressions = [
@@ -93,7 +96,10 @@ class PrometheusMetrics:
         """Return what the last tick found; where it did not find all, the reason, with what is known."""
         pod = Pod.of(self._key, attempt)
         scraped = self._scraped(pod)
-        self._read(None if scraped is None else scraped.driver, now)
+        details = self._published.details.get(pod)
+        self._read(
+            None if scraped is None else scraped.driver, None if details is None else details.driver, now
+        )
         known = self._known(pod)
         outage = self._outage(pod) or self._late_expression(now)
         return known if outage is None else Outage(outage.reason, outage.message, known)

@@ -2,7 +2,8 @@
 
 Those whose next reconcile is planned for soon, and everybody else in a slow schedule, a like share in each tick:
 somebody may change what is declared, or end a driver, at any moment, and the reconcile that follows tells the
-details, too.
+details, too. And some details are complaints, which are worth a reconcile once they are read: of few drivers they are
+fetched at nearly each scrape, of thousands every four minutes.
 
 All drivers of a cluster are first seen at once. Were the details of each fetched only once they are too old, one tick
 of many would fetch those of all. So a tick that has time left fetches some before that, the oldest first.
@@ -12,17 +13,25 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headgate.adapters.metrics.prometheus.details import KEPT_SECONDS
+from headgate.adapters.metrics.prometheus.details import KEPT_SECONDS, MOST_PODS
 from headgate.adapters.metrics.prometheus.port import Published
 from headgate.adapters.metrics.prometheus.targets import Pod
 from headgate.key import Key
 
-REFRESH_SECONDS = KEPT_SECONDS * 0.8
-"""How old the details of a driver get that nobody asks for."""
+SHORTEST_SECONDS = 30.0
+LONGEST_SECONDS = KEPT_SECONDS * 0.8
 SOON_TICKS = 2
 """A reconcile is soon that comes before so many more ticks: Prometheus may be late with one of them."""
 YOUNGEST = 0.5
 """Before details have reached this part of it, they are not renewed; in the rest of it everybody gets a turn."""
+
+
+def refresh_seconds(drivers: int) -> float:
+    """Return how old the details of a driver get that nobody asks for.
+
+    So many are fetched in each tick as long as that suffices, and a like share of all beyond.
+    """
+    return min(LONGEST_SECONDS, max(SHORTEST_SECONDS, LONGEST_SECONDS * drivers / MOST_PODS))
 
 
 def is_behind(published: Published, pod: Pod) -> bool:
@@ -49,7 +58,7 @@ class RefreshSchedule:
         """
         ages = sorted(self._ages(published, current, without), key=lambda found: found[0], reverse=True)
         overdue = sum(1 for age, _ in ages if age >= 1.0)
-        part = min(max(0.0, self.gap) / ((1 - YOUNGEST) * REFRESH_SECONDS), 1.0)
+        part = min(max(0.0, self.gap) / ((1 - YOUNGEST) * refresh_seconds(len(current))), 1.0)
         share = math.ceil(len(current) * part)
         return [pod for _, pod in ages[: max(overdue, share - len(without))]]
 
@@ -59,11 +68,12 @@ class RefreshSchedule:
         """Return how old the details are that can be renewed, as parts of the age that they should reach at most."""
         ages: list[tuple[float, Pod]] = []
         soon = self.now + SOON_TICKS * max(0.0, self.gap)
+        longest = refresh_seconds(len(current))
         for key, pod in current.items():
             known = published.details.get(pod)
             is_soon = self.planned.get(key, math.inf) <= soon
             is_urgent = known is None or is_soon or known.at > self.now  # the clock was set back
-            part = math.inf if known is None or is_urgent else (self.now - known.at) / REFRESH_SECONDS
+            part = math.inf if known is None or is_urgent else (self.now - known.at) / longest
             if part >= YOUNGEST and pod not in without and is_behind(published, pod):
                 ages.append((part, pod))
         return ages
