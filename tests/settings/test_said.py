@@ -50,6 +50,14 @@ def test_an_option_that_is_none_here_is_named_with_what_was_meant(name: str, sco
         ),
         ("spark.headgate.queries.q.paused", "write spark.headgate.queries.q.sources.<source>.paused"),
         ("spark.headgate.after", "write spark.headgate.queries.<query>.sources.<source>.after"),
+        (
+            "spark.headgate.queries.q.sources.s.interval",
+            "is a setting of the query; write spark.headgate.queries.q.interval",
+        ),
+        (
+            "spark.headgate.queries.q.sources.my.after.backlog.reentry.dwell",
+            "is a setting of the query; write spark.headgate.queries.q.backlog.reentry.dwell",
+        ),
     ],
 )
 def test_a_property_that_is_none_is_named_with_what_was_meant(key: str, told: str) -> None:

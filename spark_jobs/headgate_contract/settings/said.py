@@ -120,7 +120,7 @@ def in_properties(properties: Mapping[str, str], query: str) -> Properties:
                 reading.take(own, setting, text, spelling)
             elif (found := source_and_setting(rest)) is not None:
                 reading.take(sources.setdefault(found[0], {}), found[1], text, spelling)
-            elif setting is not None or not _is_of_longer_name(rest):
+            elif setting is not None or rest.startswith(SOURCES) or not _is_of_longer_name(rest):
                 reading.problems.append(f"{spelling}: {_no_property_of_query(query, rest, setting)}")
     return Properties(over(own, of_all), sources, every_source, tuple(reading.problems))
 
@@ -203,6 +203,9 @@ def _no_property_of_query(query: str, rest: str, setting: Setting | None) -> str
         return f"is a setting of a source; write {at}{SOURCES}<source>.{rest}"
     scope = Scope.QUERY
     if rest.startswith(SOURCES):
+        ends = (each.name for each in OF[Scope.QUERY] if rest.endswith(f".{each.name}"))
+        if (of_the_query := max(ends, key=len, default=None)) is not None:
+            return f"is a setting of the query; write {at}{of_the_query}"
         source, _, rest = rest[len(SOURCES) :].partition(".")
         at, scope = f"{at}{SOURCES}{source}.", Scope.SOURCE
     return _close(at + rest, at, [at + each.name for each in OF[scope]])
