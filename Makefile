@@ -135,7 +135,7 @@ bench-kafka: setup  ## Throughput, planning, rates, alignment and faults on a re
 bench-door: setup jars classes  ## One jar and one property: questions, throughput, leaks, idle queries, kinds of job -> benchmarks/results/door.json
 	$(BIN)/python -m benchmarks.door
 
-bench-backlog: setup  ## Backlogs as one batch, beside plain Spark, batch jobs and Flink -> benchmarks/results/backlog.json
+bench-backlog: setup  ## Backlogs as one batch, beside plain Spark and batch jobs; alignment beside Flink -> benchmarks/results/backlog.json
 	$(BIN)/python -m benchmarks.backlog
 
 bench-alternatives: setup jars classes  ## Beside what one would otherwise choose: defaults, caps, Flink -> benchmarks/results/alternatives.json

@@ -6,7 +6,6 @@ from benchmarks.backlog.scenarios import (
     alignment,
     cogroup,
     deduplication,
-    flink,
     join,
     live,
     nexmark,
@@ -23,7 +22,6 @@ SCENARIOS: tuple[Scenario[Bench], ...] = (
     deduplication.SCENARIO,
     live.SCENARIO,
     *nexmark.SCENARIOS,
-    *flink.SCENARIOS,
     alignment.SCENARIO,
     outputs.SCENARIO,
 )

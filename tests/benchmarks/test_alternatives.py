@@ -16,10 +16,10 @@ from benchmarks.alternatives.opponents import CAPS, FLINK, streams
 from benchmarks.alternatives.scenarios import alignment, catchup, default, large, matrix, outage, planning
 from benchmarks.backlog.comparison import Comparison, Output
 from benchmarks.backlog.engine import Ran, Request
-from benchmarks.backlog.flink import cluster
+from benchmarks.backlog.flink import beside, cluster
 from benchmarks.backlog.rounds import BATCH, GOVERNED, UNCAPPED, in_turns
 from benchmarks.backlog.scenario import Bench
-from benchmarks.backlog.scenarios import aggregation, flink
+from benchmarks.backlog.scenarios import aggregation
 from benchmarks.backlog.session import written
 from benchmarks.backlog.topics import in_turn, of_keys, records
 from benchmarks.event_log import Batch
@@ -171,7 +171,7 @@ def test_the_fastest_two_ways_and_that_of_each_group_take_part_and_one_of_minute
     def run(bench, workload, _settings):
         return in_turns(bench, workload, engines, *[lambda variant: variant.name] * 2)
 
-    monkeypatch.setattr(flink, "ran", run)
+    monkeypatch.setattr(beside, "ran", run)
     of_bench = replace(bench(tmp_path), results=recorded(tmp_path, SECONDS))
     found = matrix.measure(of_bench, WINDOWS)
     taken = {way for way in SECONDS if engines[way].asked}
@@ -228,7 +228,7 @@ def test_a_screening_is_one_run_of_each_opponent_after_a_part_of_the_records(tmp
         asked.extend(each for engine in engine_of.values() for each in engine.asked)
         return found
 
-    monkeypatch.setattr(flink, "ran", run)
+    monkeypatch.setattr(beside, "ran", run)
     found = matrix.screened(bench(tmp_path), WINDOWS)["windows_screening"]
     for one in (*WINDOWS.ways, *CAPS):
         assert asked.count((one, "part")) == asked.count(one) == 1

@@ -18,7 +18,6 @@ from benchmarks.backlog.scenarios import (
     aggregation,
     cogroup,
     deduplication,
-    flink,
     join,
     live,
     outputs,
@@ -137,17 +136,7 @@ def test_where_runs_take_seconds_each_in_one_batch_has_one_before_it_that_does_n
     assert len(rounds) == 16
 
 
-def test_an_engine_that_takes_records_one_by_one_is_warm_after_a_part_of_them(tmp_path):
-    engine, streaming = FakeEngine(), ["flink", "flink_mini_batch"]
-    engine_of = dict.fromkeys(("governed", *flink.SETTINGS), engine)
-    in_turns(bench(tmp_path), flink.WORKLOADS[0], engine_of, *[lambda variant: variant] * 2)
-    of_part, of_whole, first = engine.asked[:3], engine.asked[3:7], engine.asked[7:]
-    assert of_part == [GOVERNED, *streaming]
-    assert of_whole == [GOVERNED] * 4
-    assert first == [GOVERNED, *streaming, "flink_batch"]
-
-
-@pytest.mark.parametrize("workload", [*WORKLOADS, *flink.WORKLOADS], ids=lambda workload: workload.title)
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.title)
 def test_every_figure_is_taken_of_runs_of_every_round(workload):
     once = {variant.name for variant in workload.variants if variant.once}
     assert not once & {name for ratio in workload.ratios for name in (*ratio.longer, ratio.shorter)}

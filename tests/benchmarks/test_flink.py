@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.alternatives.opponents import FLINK
+from benchmarks.alternatives.scenarios.matrix import CONTESTS
 from benchmarks.backlog.comparison import Output
 from benchmarks.backlog.engine import Ran, Request
 from benchmarks.backlog.flink import cluster, gateway, settings, sql
@@ -16,7 +18,7 @@ from benchmarks.backlog.flink.gateway import Finished
 from benchmarks.backlog.memory import COLLECTOR
 from benchmarks.backlog.overshoot import Came, overshoot, read
 from benchmarks.backlog.rounds import GOVERNED, measured
-from benchmarks.backlog.scenarios import alignment, flink
+from benchmarks.backlog.scenarios import alignment
 from benchmarks.backlog.session import written
 from benchmarks.backlog.topics import PARTITIONS, records
 from benchmarks.event_log import Batch
@@ -25,6 +27,8 @@ from benchmarks.local.statistics import median
 from support.maven import pinned
 
 OUTPUT = Output(rows=10, hash=99)
+WAYS = ("flink_rocksdb_5s", "flink_rocksdb_5s_mini")
+BESIDE = {contest.of.name: contest.rounds(WAYS) for contest in CONTESTS if contest.spread == "passes"}
 
 
 # SQL ----------------------------------------------------------------------------------------------
@@ -47,7 +51,7 @@ def test_a_query_without_event_time_has_no_watermark():
     assert insert.endswith("HAVING COUNT(*) = 10")
 
 
-@pytest.mark.parametrize("workload", flink.WORKLOADS, ids=lambda workload: workload.name)
+@pytest.mark.parametrize("workload", BESIDE.values(), ids=lambda workload: workload.name)
 def test_every_workload_beside_flink_has_its_sql(workload):
     sides = [side.name for side in workload.sides]
     *tables, insert = sql.workload(workload.name, sides, "127.0.0.1:9092", Path("/out"))
@@ -123,8 +127,8 @@ def test_every_process_is_told_of_one_collector(name):
 def test_every_jar_is_pinned_and_every_engine_has_settings():
     assert {"flink-runtime", "flink-sql-connector-kafka"} == set(cluster.versions())
     assert all(len(jar.sha256) == 64 for jar in pinned(cluster.LOCK, cluster.LOCKS))
-    engines = {variant.engine for workload in flink.WORKLOADS for variant in workload.variants}
-    assert engines - set(flink.SETTINGS) == {"governed", "plain"}
+    engines = {variant.engine for workload in BESIDE.values() for variant in workload.variants}
+    assert engines - set(FLINK) == {"governed", "plain"}
 
 
 # Answers ------------------------------------------------------------------------------------------
@@ -198,24 +202,24 @@ def test_flink_is_asked_for_nothing_but_topics_and_files(tmp_path):
 
 
 def test_the_faster_way_of_flink_counts_in_each_round():
-    workload = flink.WORKLOADS[0]
-    seconds = {GOVERNED: [10.0, 20.0], "flink": [30.0, 80.0], "flink_mini_batch": [40.0, 50.0]}
+    workload = BESIDE["aggregation"]
+    seconds = {GOVERNED: [10.0, 20.0], WAYS[0]: [30.0, 80.0], WAYS[1]: [40.0, 50.0]}
     runs = {
         variant.name: [Ran(0.0, each, 1, OUTPUT) for each in seconds.get(variant.name, [5.0, 5.0])]
         for variant in workload.variants
     }
     found = measured(workload, runs, workload.ratios[0])
     assert found.runs == [3.0, 2.5]
-    assert found.details["workload"] == "aggregation beside Flink"
+    assert found.details["workload"] == "aggregation beside all others, keys: passes"
 
 
 def test_what_flink_took_to_plan_and_submit_is_told_beside_its_time():
-    workload = flink.WORKLOADS[2]
+    workload = BESIDE["join"]
     runs = {variant.name: [Ran(10.0, 14.0, 1, OUTPUT)] * 2 for variant in workload.variants}
     assert "submitting_seconds" not in measured(workload, runs, workload.ratios[0]).details
-    runs["flink"] = [Ran(10.0, 30.0, 1, OUTPUT, handed_over=at) for at in (7.5, 8.0)]
+    runs[WAYS[0]] = runs[WAYS[1]] = [Ran(10.0, 30.0, 1, OUTPUT, handed_over=at) for at in (7.5, 8.0)]
     found = measured(workload, runs, workload.ratios[0])
-    assert found.details["submitting_seconds"] == {"flink": [2.5, 2.0]}
+    assert found.details["submitting_seconds"] == {way: [2.5, 2.0] for way in WAYS}
     assert found.runs == [5.0, 5.0]
 
 

@@ -15,9 +15,10 @@ from functools import partial
 
 from benchmarks.alternatives.opponents import FLINK, FLINK_BATCH, capped, streaming, streams, ways
 from benchmarks.alternatives.screening import last
+from benchmarks.backlog.flink import beside
 from benchmarks.backlog.rounds import BATCH, GOVERNED, UNCAPPED, Ratio, Variant, Workload, times
 from benchmarks.backlog.scenario import Bench, Scenario
-from benchmarks.backlog.scenarios import aggregation, cogroup, deduplication, flink, join, windows
+from benchmarks.backlog.scenarios import aggregation, cogroup, deduplication, join, windows
 from benchmarks.local.recording import Recording, Spread
 from benchmarks.local.results import Figure, Goal, Measured, Report
 
@@ -134,7 +135,7 @@ def goal(bound: float | None) -> Goal | Report:
 
 def screened(bench: Bench, contest: Contest) -> Mapping[str, Measured]:
     """Run each opponent once, over a part of the records and then over the whole."""
-    runs = flink.ran(replace(bench, rounds=1), contest.opponents, FLINK)
+    runs = beside.ran(replace(bench, rounds=1), contest.opponents, FLINK)
     seconds = [runs[way][0].seconds for way in contest.ways]
     ratio = max(seconds) / min(seconds)
     return {contest.screening.id: Measured([ratio], times(contest.opponents, runs))}
@@ -145,9 +146,9 @@ def measure(bench: Bench, contest: Contest) -> Mapping[str, Measured]:
     found = last(bench.results, contest.screening.id, contest.opponents, contest.ways)
     if found is None:
         bench.tell(f"{contest.screening.id} has not been measured: all ways take part")
-        return flink.measure(bench, contest.rounds(contest.ways), FLINK)
+        return beside.measure(bench, contest.rounds(contest.ways), FLINK)
     workload = contest.rounds(found.finalists([names for _, names in contest.groups.values()]), found.slow)
-    of_rounds = flink.measure(bench, workload, FLINK)
+    of_rounds = beside.measure(bench, workload, FLINK)
     return {
         name: replace(one, details={**one.details, "screening": found.details})
         for name, one in of_rounds.items()

@@ -15,11 +15,11 @@ from pathlib import Path
 from shutil import rmtree
 
 from benchmarks.backlog.flink import sql
+from benchmarks.backlog.flink.beside import memory
 from benchmarks.backlog.flink.cluster import Cluster, cluster_in
 from benchmarks.backlog.flink.settings import STREAMING
 from benchmarks.backlog.overshoot import Overshoot, overshoot, read
 from benchmarks.backlog.scenario import Bench, Scenario
-from benchmarks.backlog.scenarios.flink import memory
 from benchmarks.event_log import Batch
 from benchmarks.kafka import scenario as kafka
 from benchmarks.kafka.scenarios.alignment import START_MS, Topics, past_limit, reading
