@@ -1,8 +1,8 @@
 """Which applications of a namespace name the same checkpoint location.
 
-Two drivers on one checkpoint ruin it for both. The driver itself holds a lock where its file system has one; an
-object store has none. What can be seen here is what `checkpoint_locations` tells, of applications and of drivers that
-live. The application that was created first has the location; a driver that lives has it whoever was first.
+Two drivers on one checkpoint ruin it for both. The drivers keep each other off, by a lock on a volume and a fence on
+every store, but only once both run. Here the second is not even started: the application that was created first has
+the location, and a driver that lives has it whoever was first. What can be seen is what `checkpoint_locations` tells.
 
 Ownership holds within its namespace and no further: whoever may write in one namespace could keep the applications of
 all others from starting with nothing but a string, and learn from the answer what they are called. And a pod counts
