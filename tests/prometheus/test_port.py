@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from headgate.adapters.metrics.due import watched
 from headgate.adapters.metrics.prometheus.columns import Scraped
 from headgate.adapters.metrics.prometheus.expressions import LEFT_OUT, Answer
 from headgate.adapters.metrics.prometheus.port import PrometheusMetrics, Published
 from headgate.adapters.metrics.prometheus.targets import Pod, Run, Target, Targets
+from headgate.adapters.metrics.watched import watched
 from headgate.key import Key
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate.reconcile.readings import DriverMetrics

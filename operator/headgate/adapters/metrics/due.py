@@ -14,66 +14,19 @@ more than a factor of two. When they are told again though they have not moved, 
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
+from headgate.adapters.metrics.watched import Watched, watched
 from headgate.api.annotations import SourceId
 from headgate.api.application import SparkApplication
-from headgate.api.property_rules import has_fixed_executors
-from headgate.decision.inputs import SourceInputs, Steps, inputs_of, steps_of
+from headgate.decision.inputs import SourceInputs, Steps, inputs_of
 from headgate.key import Key
 from headgate.reconcile.metric_table import since
 from headgate.reconcile.observe import observation_of
-from headgate.reconcile.policy import query_policies
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics
 from headgate.reconcile.significance import FACTOR, SMALL_LAG_SECONDS, SMALL_PENDING_RECORDS
 from headgate.reconcile.track import longest_hold
-
-
-@dataclass(frozen=True, slots=True)
-class WatchedSource:
-    """One source that is declared."""
-
-    id: SourceId
-    steps: Steps
-    expression: str | None
-    """Its `backlog.query`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """One application."""
-
-    stale_after_seconds: float
-    queries: tuple[str, ...]
-    sources: tuple[WatchedSource, ...]
-    expressions: tuple[str, ...]
-    """Of its sources."""
-    counts_executors: bool
-    """Whether it is to have a certain number of them."""
-
-
-def watched(application: SparkApplication) -> Watched:
-    """Return what is looked at of an application, made once for each version of its resource."""
-    sources = tuple(_sources(application))
-    return Watched(
-        stale_after_seconds=application.spec.metrics.stale_after.total_seconds(),
-        queries=tuple(query.name for query in application.spec.queries),
-        sources=sources,
-        expressions=tuple(source.expression for source in sources if source.expression is not None),
-        counts_executors=has_fixed_executors(application.spec.spark_conf),
-    )
-
-
-def _sources(application: SparkApplication) -> Iterator[WatchedSource]:
-    policies = query_policies(application)
-    for query in application.spec.queries:
-        policy = policies[query.name]
-        for source, declared in zip(policy.sources, query.sources, strict=True):
-            asked = declared.backlog.query
-            expression = None if asked is None else asked.strip()
-            yield WatchedSource((query.name, source.name), steps_of(source, policy), expression)
-
 
 EARLY_SECONDS = 1.0
 """A reconcile runs a moment after its tick: a clock that runs out by then is worth a reconcile already."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median_high
 
-from headgate.adapters.metrics.due import Due, Watched
+from headgate.adapters.metrics.due import Due
 from headgate.adapters.metrics.prometheus import columns
 from headgate.adapters.metrics.prometheus.answer import QueryFailure
 from headgate.adapters.metrics.prometheus.client import PrometheusOptions, Queried, ignore
@@ -33,6 +33,7 @@ from headgate.adapters.metrics.prometheus.fetch import Fetch
 from headgate.adapters.metrics.prometheus.port import PrometheusMetrics, Published
 from headgate.adapters.metrics.prometheus.refresh_schedule import RefreshSchedule, is_behind
 from headgate.adapters.metrics.prometheus.targets import Pod, Target, Targets, targets
+from headgate.adapters.metrics.watched import Watched
 from headgate.api.application import SparkApplication
 from headgate.key import Key
 from headgate.reconcile.ports import Metrics, Outage

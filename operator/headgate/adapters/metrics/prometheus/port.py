@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from headgate.adapters.metrics.due import Watched
 from headgate.adapters.metrics.prometheus.columns import Scraped, Scrapes
 from headgate.adapters.metrics.prometheus.details import Details
 from headgate.adapters.metrics.prometheus.expressions import Answer
 from headgate.adapters.metrics.prometheus.targets import Pod, Targets
+from headgate.adapters.metrics.watched import Watched
 from headgate.key import Key
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate.reconcile.readings import MOST_QUERIES, MOST_SOURCES, Answered, Column, DriverMetrics

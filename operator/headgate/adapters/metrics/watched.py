@@ -1,0 +1,55 @@
+"""What is looked at of an application: its queries, its sources, and what these ask of Prometheus."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headgate.api.annotations import SourceId
+from headgate.api.application import SparkApplication
+from headgate.api.property_rules import has_fixed_executors
+from headgate.decision.inputs import Steps, steps_of
+from headgate.reconcile.policy import query_policies
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedSource:
+    """One source that is declared."""
+
+    id: SourceId
+    steps: Steps
+    expression: str | None
+    """Its `backlog.query`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One application."""
+
+    stale_after_seconds: float
+    queries: tuple[str, ...]
+    sources: tuple[WatchedSource, ...]
+    expressions: tuple[str, ...]
+    """Of its sources."""
+    counts_executors: bool
+    """Whether it is to have a certain number of them."""
+
+
+def watched(application: SparkApplication) -> Watched:
+    """Return what is looked at of an application, made once for each version of its resource."""
+    sources = tuple(_sources(application))
+    return Watched(
+        stale_after_seconds=application.spec.metrics.stale_after.total_seconds(),
+        queries=tuple(query.name for query in application.spec.queries),
+        sources=sources,
+        expressions=tuple(source.expression for source in sources if source.expression is not None),
+        counts_executors=has_fixed_executors(application.spec.spark_conf),
+    )
+
+
+def _sources(application: SparkApplication) -> Iterator[WatchedSource]:
+    policies = query_policies(application)
+    for query in application.spec.queries:
+        policy = policies[query.name]
+        for source, declared in zip(policy.sources, query.sources, strict=True):
+            asked = declared.backlog.query
+            expression = None if asked is None else asked.strip()
+            yield WatchedSource((query.name, source.name), steps_of(source, policy), expression)
