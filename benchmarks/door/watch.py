@@ -15,9 +15,8 @@ from benchmarks.kafka.timed_run import Planning
 
 SOURCE = Path("benchmarks/door/agent/Watch.java")
 AGENT = "dev.headgate.bench.Watch"
-PLANNING = frozenset({"progressed", "admit", "plan"})
+PLANNING = frozenset({"admit", "plan"})
 """What is asked at each trigger; all else is asked once in the life of a query."""
-OF_A_TRIGGER = frozenset({"admit", "plan"})
 FAILED = "failed"
 READS = frozenset({"offset", "rows", "files", "bytes", "all"})
 """Answers with which Spark reads."""
@@ -65,39 +64,19 @@ def read(file: Path) -> list[Question]:
 def parsed(line: str) -> Question:
     """Return a question as the agent has written it."""
     at, thread, verb, about, trigger, nanos, answer = line.split("\t")
-    number = int(trigger) if trigger and verb in OF_A_TRIGGER else None
+    number = int(trigger) if trigger and verb in PLANNING else None
     return Question(int(at) / 1e3, thread, verb, about, number, int(nanos) / 1e9, answer)
 
 
 def plannings(questions: Sequence[Question]) -> Iterator[Planning]:
     """Yield the triggers that led to a batch, of each query in their order: all questions of each together.
 
-    What the planner is told of the batch before belongs to the planning that follows it, and is its first call with
-    the question about the first source. A question that failed is part of the planning too.
+    The first of them tells of the batch before, and is the planning's first call. A question that failed is part of
+    the planning too.
     """
     by_thread = sorted((q for q in questions if q.verb in PLANNING), key=lambda question: question.thread)
-    for _, asked in groupby(by_thread, key=lambda question: question.thread):
-        for trigger in _triggers(list(asked)):
-            if any(question.answer in READS for question in trigger):
-                first = 1 + next(n for n, question in enumerate(trigger) if question.trigger is not None)
-                seconds = [question.seconds for question in trigger]
-                yield Planning(trigger[-1].at, sum(seconds), sum(seconds[:first]))
-
-
-def _triggers(asked: Sequence[Question]) -> Iterator[Sequence[Question]]:
-    """Yield the questions of each trigger of one query, with what was told just before."""
-    trigger: list[Question] = []
-    told: list[Question] = []
-    number: int | None = None
-    for question in asked:
-        if question.trigger is None:
-            told.append(question)
-            continue
-        if question.trigger != number:
-            if trigger:
-                yield trigger
-            trigger, number = [], question.trigger
-        trigger += [*told, question]
-        told = []
-    if trigger:
-        yield trigger
+    for _, asked in groupby(by_thread, key=lambda question: (question.thread, question.trigger)):
+        trigger = list(asked)
+        if any(question.answer in READS for question in trigger):
+            seconds = [question.seconds for question in trigger]
+            yield Planning(trigger[-1].at, sum(seconds), seconds[0])

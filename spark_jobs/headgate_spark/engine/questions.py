@@ -74,12 +74,17 @@ def verbs(planner: Governor) -> dict[str, Verb]:
     asked again while it may still be under way. What is raised reaches the shim as a failed call: the source is held,
     and its query fails with the reason if that goes on.
     """
+
+    def admit(handle: str, trigger: str, start: Field, run_id: str, progress: Field) -> str:
+        if progress is not None:
+            planner.progressed(run_id, progress)
+        return planner.admit(int(handle), trigger, start)
+
     return {
         "begins": planner.begins,
         "opened": lambda handle, descriptor: planner.opened(int(handle), descriptor),
         "fence": planner.fence,
-        "progressed": planner.progressed,
-        "admit": lambda handle, trigger, start: planner.admit(int(handle), trigger, start),
+        "admit": admit,
         "plan": lambda handle, *about: planner.plan(int(handle), *about),
         "outage": lambda handle, failure: planner.outage(int(handle), failure),
         "thrown": lambda handle, failure: planner.thrown(int(handle), failure),

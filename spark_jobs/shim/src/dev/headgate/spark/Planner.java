@@ -77,15 +77,6 @@ final class Planner {
   }
 
   /**
-   * Spark has reported something of the query since this was last called: a batch has ended, or there was none for a while.
-   *
-   * @param progress JSON object, see {@link Progress}
-   */
-  void progressed(String runId, String progress) throws Failed, InterruptedException {
-    ask("progressed", runId, progress);
-  }
-
-  /**
    * Asked at each planning, before the source is touched. In one trigger Spark asks every stream of a query once, in an order that
    * is not known; a stream may be asked about again in the same trigger, after {@code wait:} and after a call that has failed.
    *
@@ -94,6 +85,8 @@ final class Planner {
    *     none}, by an answer of a planner, in which trigger that was last. An answer whose trigger is not there has not reached
    *     Spark, and the stream was held
    * @param start the offset that the batch would start from, as JSON; null before the first batch of a V1 source
+   * @param progress what Spark has reported of the query since a planner was last told of that, a batch that has ended or that there
+   *     was none for a while: a JSON object, see {@link Progress}; null: nothing
    * @return {@code hold}, {@code none} (as {@code hold}, but it counts as planned, so that a query without a batch has an empty
    *     first one), {@code all}, {@code rows:<n>}, {@code files:<n>}, {@code bytes:<n>}, {@code offset:<json>}, {@code
    *     survey:<handle>,<handle>,…}, {@code lease:<milliseconds>:<milliseconds>:<handle>,<handle>,…}, {@code wait:<milliseconds>}
@@ -104,8 +97,8 @@ final class Planner {
    *     {@link Shim#recall} is called, or one of the named streams (there may be none), looked at once per second time, has
    *     something else than when it was last surveyed
    */
-  String admit(long handle, String trigger, String start) throws Failed, InterruptedException {
-    return ask("admit", Long.toString(handle), trigger, start);
+  String admit(long handle, String trigger, String start, String runId, String progress) throws Failed, InterruptedException {
+    return ask("admit", Long.toString(handle), trigger, start, runId, progress);
   }
 
   /**

@@ -56,12 +56,7 @@ final class PlannerClient {
   }
 
   Answer admit(Planner planner, String trigger, String start) throws InterruptedException {
-    return ask(
-        () -> {
-          query.progressed(planner);
-          return planner.admit(handle, trigger, start);
-        },
-        Answer.TO_ADMIT);
+    return ask(() -> query.admit(planner, handle, trigger, start), Answer.TO_ADMIT);
   }
 
   Answer plan(Planner planner, String trigger, String start, String latest) throws InterruptedException {

@@ -207,8 +207,11 @@ final class RunningQuery {
     LOG.warn("{} The query goes on as it would without Headgate, at its own trigger ({})", why, OnFailure.PROPERTY);
   }
 
-  /** Tells the planner of what has happened since it was last told: what Spark has reported, and what could not be done to the query. */
-  void progressed(Planner planner) throws Planner.Failed, InterruptedException {
+  /**
+   * Asks whether a stream may be read, and tells what has happened since the planner was last told: what could not be done to the query
+   * before, and with the question what Spark has reported.
+   */
+  String admit(Planner planner, long handle, String number, String start) throws Planner.Failed, InterruptedException {
     RealTime.Refusal refusal = realTime.refusal();
     if (refusal != null) {
       planner.refused(runId(), refusal); // may fail, and is told again then
@@ -217,10 +220,10 @@ final class RunningQuery {
     tell(planner, "fence", fence == null ? null : fence.problem());
     tell(planner, "trigger", trigger.problem());
     StreamingQueryProgress last = query.lastProgress();
-    if (last != null && last != told) {
-      planner.progressed(runId(), Progress.of(last, new Execution(query).session()));
-      told = last;
-    }
+    String news = last == null || last == told ? null : Progress.of(last, new Execution(query).session());
+    String answer = planner.admit(handle, number, start, runId(), news);
+    told = last;
+    return answer;
   }
 
   private void tell(Planner planner, String what, String problem) throws Planner.Failed, InterruptedException {
