@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from headgate.adapters.metrics.due import Due
@@ -102,6 +104,10 @@ COMPLAINTS = [
     DriverMetrics(queries={"delays": QueryMetrics(unplanned=True)}),
     DriverMetrics(queries={"delays": QueryMetrics(trigger_problem="Spark 5")}),
     DriverMetrics(queries={"delays": QueryMetrics(real_time_refused="foreachBatch")}),
+    DriverMetrics(queries={"delays": QueryMetrics(real_time=False)}),
+    DriverMetrics(queries={"delays": QueryMetrics(real_time=True)}),
+    DriverMetrics(queries={"delays": QueryMetrics(watermark_held_by="flights")}),
+    DriverMetrics(queries={"delays": QueryMetrics(future_batches=1.0)}),
     DriverMetrics(queries={"delays": QueryMetrics(sources={"a": SourceMetrics(snapshot_problem="no end")})}),
     DriverMetrics(queries={"delays": QueryMetrics(sources={"a": SourceMetrics(unreadable={"t-0": 3.0})})}),
     DriverMetrics(queries={"delays": QueryMetrics(sources={"a": SourceMetrics(far_ahead={"t-0": 3.0})})}),
@@ -119,6 +125,68 @@ def test_whatever_a_driver_complains_of_is_worth_one_reconcile_once_it_is_read(b
             watched.due.read(KEY, pulse(1000.0)[KEY], lambda *_: None, now, found[KEY])
         given.append(bool(due))
     assert given == [True, False, True, False, True]
+
+
+def looks(watched: Watched, drivers: dict[Key, DriverMetrics], details: list[DriverMetrics]) -> list[bool]:
+    """Whether each of some looks, five seconds apart, is worth a reconcile; the details are what changes."""
+    given = []
+    for n, one in enumerate(details):
+        due = watched.due.look(drivers, lambda *_: None, 1000.0 + 5 * n, {KEY: one})
+        watched.due.queued(due, drivers, 1000.0 + 5 * n, {KEY: one})
+        given.append(bool(due))
+    return given
+
+
+@pytest.mark.parametrize(
+    ("lag", "real_time", "expected"),
+    [
+        (None, None, [True, False, True, False, True]),
+        (5.0, None, [True, False, False, False, False]),
+        (None, True, [True, False, False, False, False]),
+    ],
+    ids=["no lag", "a lag", "live in real-time mode"],
+)
+def test_that_no_lag_is_told_after_two_batches_is_worth_a_reconcile_at_once(
+    lag: float | None, real_time: bool | None, expected: list[bool]
+) -> None:
+    """By then the driver has told one, or never will: the condition `LagKnown` is false."""
+    details = [
+        DriverMetrics(queries={"delays": QueryMetrics(data_batches=batches, real_time=real_time)})
+        for batches in (0.0, 1.0, 2.0, 9.0, 1.0)
+    ]
+    assert looks(Watched(), pulse(1000.0, lag=lag), details) == expected
+
+
+def aligned(**member: Any) -> DriverMetrics:
+    """Details of a driver that has asked for the event times of its only member of a group."""
+    of_kafka = {"read_limit": "offsets", "planned_records": 7.0, "unreadable_partitions": 0.0}
+    return DriverMetrics(
+        queries={"delays": QueryMetrics(sources={"flights": SourceMetrics(**{**of_kafka, **member})})}
+    )
+
+
+WITHIN = aligned(alignment_limit=1600.0, alignment_floor=1000.0, alignment_drift_seconds=600.0)
+OVER = aligned(alignment_limit=1600.0, alignment_floor=1000.0, alignment_drift_seconds=601.0)
+LEFT_OUT = aligned(unreadable_partitions=None)
+
+
+@pytest.mark.parametrize(
+    ("details", "expected"),
+    [
+        ([WITHIN, OVER, OVER, WITHIN], [True, True, False, True]),
+        ([WITHIN, LEFT_OUT, LEFT_OUT, aligned()], [True, True, False, True]),
+        ([aligned(), WITHIN, aligned()], [True, False, False]),
+    ],
+    ids=["further ahead than its group allows", "left out of its group", "nothing to align for a while"],
+)
+def test_a_member_that_its_group_does_not_hold_is_worth_a_reconcile_at_once(
+    details: list[DriverMetrics], expected: list[bool]
+) -> None:
+    group = {"group": "trips", "maxDrift": "10m"}
+    assert looks(
+        Watched(application(queries=[query(sources=[source(alignment=group)])])), pulse(1000.0), details
+    ) == (expected)
+    assert looks(Watched(), pulse(1000.0), details) == [True] + [False] * (len(details) - 1), "in no group"
 
 
 def test_what_was_told_without_details_is_told_once_more_when_there_are_some() -> None:

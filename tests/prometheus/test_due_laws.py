@@ -132,6 +132,15 @@ class AttentiveAndRestless(RuleBasedStateMachine):
         self.driver.query("delays").failure = failure
         self.driver.query("delays").unplanned = unplanned
 
+    @rule(
+        batches=st.sampled_from([None, 1.0, 2.0]),
+        future=st.sampled_from([None, None, 0.0, 3.0]),
+        real_time=st.sampled_from([None, False, True]),
+    )
+    def query_runs_on(self, batches: float | None, future: float | None, real_time: bool | None) -> None:
+        query = self.driver.query("delays")
+        query.data_batches, query.future_batches, query.real_time = batches, future, real_time
+
     @rule(ends=st.booleans())
     def query_starts_again_or_ends(self, ends: bool) -> None:
         self.started_at += 1.0

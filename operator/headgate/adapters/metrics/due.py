@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
+from headgate.adapters.metrics.complaints import Complaints, complaints_in
 from headgate.adapters.metrics.watched import Watched, watched
 from headgate.api.annotations import SourceId
 from headgate.api.application import SparkApplication
@@ -60,9 +61,9 @@ class _Looked:
     """Unix time from which a look is worth a reconcile for the sake of a re-entry clock, as the last one has said."""
     details: DriverMetrics | None = None
     """As of the last tick, or of a reconcile since."""
-    complaints: Signature | None = None
+    complaints: Complaints | None = None
     """What is in them; `None`: they are not known."""
-    told: Signature | None = None
+    told: Complaints | None = None
     """The complaints as of the last reconcile, or of the one that it was found worth since."""
     ranges: Mapping[SourceId, tuple[Range, Range]] = field(default_factory=dict)
     """The ranges of lag and pending records, by query and source."""
@@ -115,7 +116,7 @@ class Due:
             driver = drivers.get(key)
             fresh = None if driver is None else since(driver, now - looked.watched.stale_after_seconds)
             has_changed = self._has_changed(looked, fresh, answers, now, gap)
-            if has_changed or _complaints(looked, details.get(key)) != looked.told:
+            if has_changed or _complaints(looked, details.get(key), driver) != looked.told:
                 changed.append(key)
             elif self._has_aged(looked, fresh, now):
                 aged.append(key)
@@ -132,9 +133,9 @@ class Due:
         for key in keys:
             if (looked := self._looked.get(key)) is None:
                 continue
-            looked.signature, looked.told = looked.seen, _complaints(looked, details.get(key))
-            looked.queued_at = now
             driver = drivers.get(key)
+            looked.signature, looked.told = looked.seen, _complaints(looked, details.get(key), driver)
+            looked.queued_at = now
             looked.within = None
             looked.ranges = {
                 one.id: (
@@ -176,7 +177,7 @@ class Due:
         if looked is None:
             return
         fresh = None if driver is None else since(driver, now - looked.watched.stale_after_seconds)
-        looked.told = _complaints(looked, details)
+        looked.told = _complaints(looked, details, driver)
         signature = signature_of(looked.watched, fresh, key, answers, now)
         looked.signature = looked.read = looked.seen if signature == looked.seen else signature
 
@@ -224,36 +225,14 @@ class Due:
         return False
 
 
-def _complaints(looked: _Looked, details: DriverMetrics | None) -> Signature | None:
+def _complaints(
+    looked: _Looked, details: DriverMetrics | None, driver: DriverMetrics | None
+) -> Complaints | None:
     """Return what conditions and Events tell of these details; numbers that merely move are not in it."""
     if details is not looked.details:
         looked.details = details
-        looked.complaints = None if details is None else _complaints_in(details, looked.watched)
+        looked.complaints = None if details is None else complaints_in(details, driver, looked.watched)
     return looked.complaints
-
-
-def _complaints_in(driver: DriverMetrics, watched: Watched) -> Signature:
-    of_queries = [
-        (name, query.failure, query.unplanned, query.trigger_problem, query.real_time_refused)
-        for name, query in driver.queries.items()
-        if query.failure or query.unplanned or query.trigger_problem or query.real_time_refused
-    ]
-    of_sources = [
-        (name, place, source.snapshot_problem, bool(source.unreadable), bool(source.far_ahead))
-        for name, query in driver.queries.items()
-        for place, source in query.sources.items()
-        if source.snapshot_problem or source.unreadable or source.far_ahead
-    ]
-    return (
-        driver.spark_version,
-        driver.executors if watched.counts_executors else None,
-        driver.executors_refused,
-        driver.unmatched,
-        driver.unfenced,
-        driver.control_unread,
-        tuple(sorted(of_queries)),
-        tuple(sorted(of_sources)),
-    )
 
 
 def signature_of(

@@ -1,4 +1,4 @@
-"""What is looked at of an application: its queries, its sources, and what these ask of Prometheus."""
+"""What of an application its metrics are compared by, made once for each version of its resource."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +18,10 @@ class WatchedSource:
     steps: Steps
     expression: str | None
     """Its `backlog.query`."""
+    has_lag: bool
+    """Whether it has a `watermarkLag`."""
+    is_aligned: bool
+    """Whether it is to be in an alignment group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ class Watched:
 
 
 def watched(application: SparkApplication) -> Watched:
-    """Return what is looked at of an application, made once for each version of its resource."""
+    """Return what is looked at of an application."""
     sources = tuple(_sources(application))
     return Watched(
         stale_after_seconds=application.spec.metrics.stale_after.total_seconds(),
@@ -51,5 +55,10 @@ def _sources(application: SparkApplication) -> Iterator[WatchedSource]:
         policy = policies[query.name]
         for source, declared in zip(policy.sources, query.sources, strict=True):
             asked = declared.backlog.query
-            expression = None if asked is None else asked.strip()
-            yield WatchedSource((query.name, source.name), steps_of(source, policy), expression)
+            yield WatchedSource(
+                (query.name, source.name),
+                steps_of(source, policy),
+                expression=None if asked is None else asked.strip(),
+                has_lag=declared.backlog.watermark_lag is not None,
+                is_aligned=declared.alignment is not None,
+            )
