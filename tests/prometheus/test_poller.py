@@ -450,3 +450,31 @@ def test_a_failure_stands_although_an_answer_does_not_bring_it() -> None:
             found = known(poller.metrics(KEY).sample(NOW, 1))
             assert found.queries["delays"].failure == "query delays: its topic is gone"
         poller.close()
+
+
+def test_that_a_driver_is_known_in_part_alone_is_told() -> None:
+    """Prometheus refuses the query for all that no vote depends on, as one that is too long for it."""
+    newest, is_refused = NOW - 9, False
+
+    def answer(asked: Mapping[str, str]) -> Answer:
+        query = asked["query"]
+        if query.startswith("timestamp("):
+            return vector([(DRIVER, newest)])
+        if is_refused and names.QUERY_FAILED.name in query:
+            return refused(422, "execution", "query too long")
+        return vector([({"__name__": n, **labels}, value) for n, labels, value in IN_BACKLOG if n in query])
+
+    with fake_prometheus(answer) as server:
+        poller = PrometheusPoller(PrometheusOptions(url=server.url))
+        poller.watch(KEY, application())
+        for newest, is_refused in ((NOW - 9, False), (NOW - 5, True), (NOW - 5, True), (NOW - 2, False)):  # noqa: B007
+            poller.reconciled(KEY, clock_at=None, again_at=NOW)
+            poller.poll(NOW)
+            found = poller.metrics(KEY).sample(NOW, 1)
+            assert isinstance(found, Outage) is is_refused
+            if isinstance(found, Outage):
+                assert found.reason is OutageReason.QUERY_FAILED
+                assert found.message.startswith("what no vote depends on is not known, or from before: ")
+                assert found.message.endswith("query too long")
+            assert known(found).queries["delays"].sources["flights"].votes == ("WatermarkLag",)
+        poller.close()

@@ -62,13 +62,18 @@ class FakeMetrics:
 
     values: list[tuple[str, dict[str, str], float]] = field(default_factory=list)
     outage: Outage | None = None
+    has_details: bool = True
+    """Whether more is known than votes depend on."""
     asked: int = 0
 
     def sample(self, now: float, attempt: int) -> DriverMetrics | Outage:
         self.asked += 1
         if self.outage is not None:
             return self.outage
-        return reported(self.values, now, attempt)
+        driver = reported(self.values, now, attempt, has_details=self.has_details)
+        if self.has_details and not driver.says_nothing and driver.stopping is None:
+            driver.stopping = False  # as on every page
+        return driver
 
     def hangs(self) -> None:
         self.outage = Outage(OutageReason.SCRAPE_TIMEOUT, "did not answer within 2 s")

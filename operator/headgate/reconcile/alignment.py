@@ -191,7 +191,7 @@ def aligned(found: tuple[Group, ...], seen: Seen) -> Untimed | None:
     """
     if not found:
         return None
-    if seen.metrics is None:
+    if not seen.knows_all:
         return not_known("Aligned")
     for status, reason, find in CHECKS:
         if sentences := [sentence for group in found for sentence in find(group)]:

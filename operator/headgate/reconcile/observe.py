@@ -72,6 +72,14 @@ class Seen:
             and is_later(reported, self.published.generation)
         )
 
+    @property
+    def knows_all(self) -> bool:
+        """Whether more is known of the driver than votes depend on: what is missing is not so, then.
+
+        That whether it is stopping is in every scrape, and is asked for together with the rest.
+        """
+        return self.metrics is not None and self.metrics.stopping is not None
+
     def query(self, name: str) -> QueryMetrics | None:
         return None if self.metrics is None else self.metrics.queries.get(name)
 

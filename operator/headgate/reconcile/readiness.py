@@ -76,7 +76,9 @@ def _trouble(seen: Seen, plan: Plan, memory: LoopMemory) -> Problem | None:
     if failed:
         return Problem(STREAMING_QUERY_FAILED, failed)
     missing = executors.has_none(seen, plan, memory)
-    return None if missing is None else Problem(executors.EXECUTORS_MISSING, missing)
+    if missing is not None:
+        return Problem(executors.EXECUTORS_MISSING, missing)
+    return None if seen.knows_all else _trouble_before(plan, memory)
 
 
 def _trouble_before(plan: Plan, memory: LoopMemory) -> Problem | None:

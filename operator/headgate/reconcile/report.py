@@ -25,13 +25,13 @@ def report(
 ) -> tuple[tuple[Event, ...], LoopMemory]:
     """Tell what changed, and return the events and the memory of having told them."""
     status = status_of(application, seen, plan, memory)
-    in_vain = tuple(complaints(application, seen))
+    in_vain = _in_vain(application, seen, plan, memory)
     events = (
         *changes(memory.status, status, seen, plan),
         *(
-            Event(at=seen.now, reason=complaint.reason, message=complaint.message, is_warning=True)
-            for complaint in in_vain
-            if complaint not in memory.complaints
+            Event(at=seen.now, reason=reason, message=message, is_warning=True)
+            for reason, message in in_vain
+            if (reason, message) not in memory.complaints
         ),
     )
     for event in events:
@@ -42,6 +42,17 @@ def report(
         ports.reports.write(status)
         memory = told
     return events, memory
+
+
+def _in_vain(
+    application: SparkApplication, seen: Seen, plan: Plan, memory: LoopMemory
+) -> tuple[tuple[str, str], ...]:
+    """Return what is asked for in vain; while not all is known of the driver, also what was told of it before."""
+    now, before = tuple(complaints(application, seen)), memory.status
+    is_same_attempt = before is not None and before.attempt == plan.step.history.attempt
+    if seen.knows_all or seen.living_driver is None or not is_same_attempt:
+        return now
+    return tuple(dict.fromkeys((*memory.complaints, *now)))
 
 
 def _written(

@@ -109,7 +109,7 @@ def _query(
     )
     return QueryStatus(
         name=name,
-        failure=reported.failure,
+        failure=_failure(reported, before if is_of_attempt else None, seen),
         backlog=backlog,
         reason=None if verdict.reason is None or is_at_rest else verdict.reason.value,
         since=moment(seen.now) if before is None or changed else before.since,
@@ -129,6 +129,13 @@ def _query(
         future_batches=_count(reported.future_batches) or None,
         sources=sources,
     )
+
+
+def _failure(reported: QueryMetrics, before: QueryStatus | None, seen: Seen) -> str | None:
+    """Return what the query has failed of; where that is not known now, what was known last of this attempt."""
+    if reported.failure is not None or before is None or seen.living_driver is None:
+        return reported.failure
+    return None if seen.knows_all or reported.active is True else before.failure
 
 
 def _shown(declared: Iterable[str], reported: Iterable[str]) -> tuple[str, ...]:

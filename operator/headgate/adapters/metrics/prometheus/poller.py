@@ -152,7 +152,7 @@ class PrometheusPoller:
         scrapes |= fresh | _lost(before.scrapes, found, watched, now)
         kept = {pod: one for pod, one in before.details.items() if pod in scrapes}
         scrapes |= _unmeasured(fresh, kept)
-        return Published(targets=found, scrapes=scrapes, details=kept, outage=None, failed=failed)
+        return replace(before, targets=found, scrapes=scrapes, details=kept, outage=None, failed=failed)
 
     def _fill(self, scrapes: Scrapes, before: Scrapes, at: float, since: float) -> dict[Column, Outage]:
         """Put every column into the scrapes, of scrapes from `since` to `at`; returns why some are not."""
@@ -185,6 +185,7 @@ class PrometheusPoller:
         for first in range(0, len(chosen), MOST_PODS):
             scrapes = {pod: published.scrapes[pod] for pod in chosen[first : first + MOST_PODS]}
             answer = self._fetch.details(scrapes, at, self._pace.window_seconds)
+            published = replace(published, no_details=_why_none(answer))
             if isinstance(answer, QueryFailure):
                 break
             fresh = details(answer[0].samples, answer[1].samples, scrapes)
@@ -211,6 +212,13 @@ def _current(scrapes: Scrapes) -> dict[Key, Pod]:
 def _known(published: Published, current: Mapping[Key, Pod]) -> dict[Key, DriverMetrics]:
     """Return the details of each application's driver, as far as they are known."""
     return {key: known.driver for key, pod in current.items() if (known := published.details.get(pod))}
+
+
+def _why_none(details: object) -> Outage | None:
+    if not isinstance(details, QueryFailure):
+        return None
+    outage = details.outage
+    return replace(outage, message=f"what no vote depends on is not known, or from before: {outage.message}")
 
 
 def _unmeasured(scrapes: Scrapes, known: Mapping[Pod, Details]) -> Scrapes:

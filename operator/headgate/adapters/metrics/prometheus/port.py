@@ -44,6 +44,8 @@ class Published:
     """Why nothing new is known of anybody."""
     failed: Mapping[Column, Outage] = field(default_factory=dict)
     """Why a column has nothing new."""
+    no_details: Outage | None = None
+    """Why the details that were asked for last did not come."""
 
     def since(self, oldest: Mapping[Key, float]) -> Published:
         """Return it without what was scraped of an application before a Unix time of its own."""
@@ -131,7 +133,8 @@ class PrometheusMetrics:
             return self._unseen(pod)
         if published.scrapes[pod].driver.is_full:
             return Outage(OutageReason.MALFORMED, _TOO_MANY)
-        return next(iter(published.failed.values()), None) or self._wrong_expression()
+        failed = next(iter(published.failed.values()), None)
+        return failed or self._wrong_expression() or published.no_details
 
     def _unseen(self, pod: Pod) -> Outage:
         message = f"Prometheus has no series of the pod {pod.name} in {pod.namespace}"
