@@ -23,7 +23,7 @@ from headgate.handlers.resync import SELECTORS
 from headgate.key import Key
 from headgate.metrics import WATCHED, WATCHED_BY_LABEL, OperatorMetrics
 from headgate.reconcile.ports import OutageReason
-from support.looping import Loop
+from support.looping import Loop, query
 from support.operating import Operation
 
 KEY = Key("team", "flights")
@@ -151,6 +151,23 @@ def test_the_time_to_acknowledge_runs_from_publishing_to_the_sample_that_shows_i
     assert told.sample("control_acknowledge_seconds_count") == 1
     assert told.sample("control_acknowledge_seconds_sum") == 5
     assert told.decision_log.longest_pending(told.loop.now) == 0
+
+
+def test_a_document_that_the_operator_before_has_published_is_awaited_as_well(told: Told) -> None:
+    """Else a start of the operator would end the alert on a driver that takes up nothing, for good."""
+    told.runs()
+    told.loop.declare(queries=[query(checkpoint={"interval": "9s"})])
+    told.reconcile()
+    told.loop.restart()
+    told.decision_log = DecisionLog(OperatorMetrics())
+    told.reconcile(60)
+    told.loop.world.metrics.hangs()
+    told.reconcile(50)
+    assert told.decision_log.longest_pending(told.loop.now + 50) == 100
+    told.loop.world.metrics.answers()
+    told.acknowledges()
+    told.reconcile()
+    assert told.decision_log.longest_pending(told.loop.now + 50) == 0
 
 
 def test_a_document_for_a_driver_that_starts_is_not_measured(told: Told) -> None:

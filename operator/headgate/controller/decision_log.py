@@ -129,6 +129,8 @@ class DecisionLog:
             del self._published[key]
             awaited = None
         is_new = seen.published is None or seen.published.generation != document.generation
+        if awaited is None and reported is not None:  # an operator before this one may have published it
+            is_new |= is_later(document.generation, reported)
         if is_new and awaited != document.generation:
             self._published[key] = document.generation, seen.now
 
