@@ -478,3 +478,29 @@ def test_that_a_driver_is_known_in_part_alone_is_told() -> None:
                 assert found.message.endswith("query too long")
             assert known(found).queries["delays"].sources["flights"].votes == ("WatermarkLag",)
         poller.close()
+
+
+def test_what_was_not_known_for_long_is_worth_a_reconcile_though_it_is_as_before() -> None:
+    """A reconcile meanwhile has left out what is too old, so somebody has to tell it again."""
+    is_refused = False
+
+    def answer(asked: Mapping[str, str]) -> Answer:
+        query = asked["query"]
+        if query.startswith("timestamp("):
+            return vector([(DRIVER, NOW - 3)])
+        if is_refused and names.EXECUTORS.name in query:
+            return refused(422, "execution", "query too long")
+        said = (*IN_BACKLOG, (names.EXECUTORS.name, DRIVER, 3.0))
+        return vector([({"__name__": n, **labels}, value) for n, labels, value in said if n in query])
+
+    with fake_prometheus(answer) as server:
+        poller = PrometheusPoller(PrometheusOptions(url=server.url))
+        poller.watch(KEY, application(executor={"instances": 3}))
+        given: list[object] = []
+        looks = [(0.0, False), (200.0, True), (400.0, True), (600.0, True), (800.0, False), (805.0, False)]
+        for after, is_refused in looks:  # noqa: B007
+            poller.reconciled(KEY, clock_at=None, again_at=NOW + after)
+            is_due = bool(poller.poll(NOW + after))
+            given.append(known(poller.metrics(KEY).sample(NOW + after, 1)).executors if is_due else "at rest")
+        poller.close()
+    assert given == [3, "at rest", None, "at rest", "at rest", 3]

@@ -58,7 +58,11 @@ class Details:
 
         While it is heard they stand, and nothing is left of them long after.
         """
-        return driver if self.at < driver.at - KEPT_SECONDS else with_details(driver, self.driver)
+        return with_details(driver, self.driver) if self.stand_for(driver) else driver
+
+    def stand_for(self, driver: DriverMetrics) -> bool:
+        """Return whether they are not too old for a driver that was heard as this one was."""
+        return self.at >= driver.at - KEPT_SECONDS
 
 
 def details(

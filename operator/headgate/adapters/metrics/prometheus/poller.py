@@ -195,8 +195,13 @@ class PrometheusPoller:
         more = {pod: published.scrapes[pod] for pod in chosen}
         published = replace(published, scrapes=published.scrapes | _unmeasured(more, found))
         left = set(wanted[len(chosen) :])
-        waiting = {key for key in due if current.get(key) in left and current[key] not in found}
-        return replace(published, details=found), frozenset(waiting)
+        published = replace(published, details=found)
+        waiting = {
+            key
+            for key in due
+            if (pod := current.get(key)) in left and pod is not None and not published.standing_details(pod)
+        }
+        return published, frozenset(waiting)
 
 
 def _current(scrapes: Scrapes) -> dict[Key, Pod]:
@@ -211,7 +216,8 @@ def _current(scrapes: Scrapes) -> dict[Key, Pod]:
 
 def _known(published: Published, current: Mapping[Key, Pod]) -> dict[Key, DriverMetrics]:
     """Return the details of each application's driver, as far as they are known."""
-    return {key: known.driver for key, pod in current.items() if (known := published.details.get(pod))}
+    found = ((key, published.standing_details(pod)) for key, pod in current.items())
+    return {key: details for key, details in found if details is not None}
 
 
 def _why_none(details: object) -> Outage | None:

@@ -47,6 +47,12 @@ class Published:
     no_details: Outage | None = None
     """Why the details that were asked for last did not come."""
 
+    def standing_details(self, pod: Pod) -> DriverMetrics | None:
+        """Return the details of a driver; `None`: there are none that are not too old."""
+        details, scraped = self.details.get(pod), self.scrapes.get(pod)
+        stand = details is not None and (scraped is None or details.stand_for(scraped.driver))
+        return details.driver if details is not None and stand else None
+
     def since(self, oldest: Mapping[Key, float]) -> Published:
         """Return it without what was scraped of an application before a Unix time of its own."""
         too_old = {
@@ -98,10 +104,7 @@ class PrometheusMetrics:
         """Return what the last tick found; where it did not find all, the reason, with what is known."""
         pod = Pod.of(self._key, attempt)
         scraped = self._scraped(pod)
-        details = self._published.details.get(pod)
-        self._read(
-            None if scraped is None else scraped.driver, None if details is None else details.driver, now
-        )
+        self._read(None if scraped is None else scraped.driver, self._published.standing_details(pod), now)
         known = self._known(pod)
         outage = self._outage(pod) or self._late_expression(now)
         return known if outage is None else Outage(outage.reason, outage.message, known)
