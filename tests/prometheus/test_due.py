@@ -209,6 +209,42 @@ def test_executors_whose_number_the_resource_does_not_say_may_come_and_go(conf: 
     assert watched.due.look(drivers, lambda *_: None, 1005.0, {KEY: DriverMetrics(executors=7)}) == []
 
 
+@pytest.mark.parametrize(
+    ("silences", "expected"),
+    [
+        ("aaaaaaaaaa", "x---------"),
+        ("abbbbbbbbb", "x------x--"),
+        ("ababababab", "x---------"),
+        ("abbabbbbbb", "x---------"),
+        ("abbbabbbbbbbbb", "x----------x--"),
+    ],
+)
+def test_another_reason_for_silence_is_worth_a_reconcile_once_it_has_lasted(
+    silences: str, expected: str
+) -> None:
+    """Prometheus did not answer (a), and answers, and has nothing of the driver (b)."""
+    watched, given = Watched(), ""
+    for n, reason in enumerate(silences):
+        now = 1000.0 + 5 * n
+        due = watched.due.look({}, lambda *_: None, now, {}, lambda _, reason=reason: reason)  # type: ignore[misc]
+        watched.due.queued(due, {}, now, {})
+        if due:
+            watched.due.read(KEY, None, lambda *_: None, now + 1, None)
+            watched.due.tells(KEY, reason)
+        given += "x" if due else "-"
+    assert given == expected
+
+
+def test_why_nothing_was_known_is_no_news_of_a_driver_that_is_heard() -> None:
+    watched, drivers = Watched(), pulse(1000.0)
+    assert watched.is_reconciled(1000.0, drivers)
+    given = [
+        watched.due.look(drivers, lambda *_: None, 1005.0 + 5 * n, drivers, lambda _: "a") for n in range(9)
+    ]
+    assert given == [[]] * 9
+    assert watched.due.look(drivers, lambda *_: None, 1100.0, drivers, lambda _: "a") == [KEY], "it is stale"
+
+
 def test_small_numbers_are_all_alike() -> None:
     watched = Watched()
     assert watched.is_reconciled(1000.0, pulse(1000.0, lag=1.0, pending=1.0))

@@ -425,6 +425,40 @@ def test_a_replica_that_has_not_scraped_a_driver_yet_takes_back_no_vote() -> Non
         poller.close()
 
 
+def test_why_nothing_is_known_is_told_anew_when_it_is_another_reason() -> None:
+    """Prometheus was away for long, and what it has when it is back has nothing of the driver."""
+    scraped, is_away = [(DRIVER, NOW - 3)], False
+
+    def answer(asked: Mapping[str, str]) -> Answer:
+        if is_away:
+            return refused(503, "timeout", "query timed out")
+        query = asked["query"]
+        if query.startswith("timestamp("):
+            return vector(scraped)
+        return vector([({"__name__": n, **labels}, value) for n, labels, value in IN_BACKLOG if n in query])
+
+    with fake_prometheus(answer) as server:
+        poller = PrometheusPoller(PrometheusOptions(url=server.url))
+        poller.watch(KEY, application())
+        told: list[object] = []
+        for after in range(0, 500, 5):
+            is_away = 0 < after < 150 or 250 <= after < 400
+            if after >= 150:
+                scraped = []
+            due = poller.poll(NOW + after)
+            for key in due:
+                seen = poller.metrics(key).sample(NOW + after, 1)
+                told.append((after, seen.reason if isinstance(seen, Outage) else None))
+        poller.close()
+    assert told == [
+        (0, None),
+        (60, "QueryTimeout"),
+        (180, "NoSeries"),
+        (280, "QueryTimeout"),
+        (430, "NoSeries"),
+    ]
+
+
 def test_a_failure_stands_although_an_answer_does_not_bring_it() -> None:
     """As from a querier one of whose stores is away: it would be `Ready` for a moment."""
     said = (

@@ -116,6 +116,7 @@ class DriverPoller:
     def metrics(self, key: Key) -> Metrics:
         def read(driver: DriverMetrics | None, now: float) -> None:
             self._due.read(key, driver, _unanswered, now, driver)
+            self._due.tells(key, self._silence(key))
 
         return _Port(None if key in self._forgotten else self._known.get(key), read)
 
@@ -135,12 +136,16 @@ class DriverPoller:
                 del self._running[key]
                 self._known[key] = self._understood(key, located, asked)
         drivers = {key: known.driver for key, known in self._known.items()}
-        due = self._due.look(drivers, _unanswered, now, drivers)
+        due = self._due.look(drivers, _unanswered, now, drivers, self._silence)
         self._due.queued(due, drivers, now, drivers)
         return due
 
     def close(self) -> None:
         self._threads.close()
+
+    def _silence(self, key: Key) -> str | None:
+        known = self._known.get(key)
+        return None if known is None or known.outage is None else known.outage.reason
 
     def _ask(self, key: Key, located: Located, now: float) -> Future[Page | Outage]:
         asked_at = time.monotonic()

@@ -35,6 +35,8 @@ EARLY_SECONDS = 1.0
 Signature = tuple[object, ...]
 Answers = Callable[[Key, str, float], float | None]
 """Gives the value of an application's expression that is not from before a Unix time; `None`: there is none."""
+Silence = Callable[[Key], str | None]
+"""Gives the reason for which nothing is known of an application's driver."""
 Range = tuple[float, float]
 """The smallest and the largest value that have not moved; a value outside has."""
 
@@ -65,6 +67,11 @@ class _Looked:
     """What is in them; `None`: they are not known."""
     told: Complaints | None = None
     """The complaints as of the last reconcile, or of the one that it was found worth since."""
+    silence: str | None = None
+    """Why nothing is known of its driver, as of the last tick; `None`: something is."""
+    silence_since: float = -math.inf
+    silence_told: str | None = None
+    """The same as of the last reconcile, or of the one that it was found worth since."""
     ranges: Mapping[SourceId, tuple[Range, Range]] = field(default_factory=dict)
     """The ranges of lag and pending records, by query and source."""
     within: DriverMetrics | None = None
@@ -105,6 +112,7 @@ class Due:
         answers: Answers,
         now: float,
         details: Mapping[Key, DriverMetrics],
+        silence: Silence = lambda _: None,
     ) -> list[Key]:
         """Return the applications that are worth a reconcile, those first of which something has changed.
 
@@ -116,9 +124,11 @@ class Due:
             driver = drivers.get(key)
             fresh = None if driver is None else since(driver, now - looked.watched.stale_after_seconds)
             has_changed = self._has_changed(looked, fresh, answers, now, gap)
-            if has_changed or _complaints(looked, details.get(key), driver) != looked.told:
+            said = _complaints(looked, details.get(key), driver)
+            is_known = said is not None or fresh is not None
+            if has_changed or (is_known and said != looked.told):
                 changed.append(key)
-            elif self._has_aged(looked, fresh, now):
+            elif self._has_aged(looked, fresh, now) | self._is_silent_otherwise(looked, fresh, silence, now):
                 aged.append(key)
         return changed + aged
 
@@ -135,7 +145,7 @@ class Due:
                 continue
             driver = drivers.get(key)
             looked.signature, looked.told = looked.seen, _complaints(looked, details.get(key), driver)
-            looked.queued_at = now
+            looked.queued_at, looked.silence_told = now, looked.silence
             looked.within = None
             looked.ranges = {
                 one.id: (
@@ -181,6 +191,11 @@ class Due:
         signature = signature_of(looked.watched, fresh, key, answers, now)
         looked.signature = looked.read = looked.seen if signature == looked.seen else signature
 
+    def tells(self, key: Key, silence: str | None) -> None:
+        """Take note that a reconcile tells this reason, if nothing is known of the driver."""
+        if (looked := self._looked.get(key)) is not None:
+            looked.silence_told = silence
+
     def _has_changed(
         self, looked: _Looked, driver: DriverMetrics | None, answers: Answers, now: float, gap: float
     ) -> bool:
@@ -209,6 +224,21 @@ class Due:
             looked.seen = looked.seen if signature == looked.seen else signature
             looked.looked_at = None if looked.watched.expressions else driver
         return looked.seen
+
+    def _is_silent_otherwise(
+        self, looked: _Looked, driver: DriverMetrics | None, silence: Silence, now: float
+    ) -> bool:
+        """Return whether nothing is known for another reason than was told, and has not been for a while.
+
+        A Prometheus that is back has no series for a moment, and one that has too much to do answers now and then:
+        of all its applications at once, none of which is worth a write for that.
+        """
+        reason = None if driver is not None else silence(looked.key)
+        if reason != looked.silence:
+            looked.silence, looked.silence_since = reason, now
+        if reason is None or reason == looked.silence_told:
+            return False
+        return not 0 <= now - looked.silence_since < self._numbers_seconds
 
     def _has_aged(self, looked: _Looked, driver: DriverMetrics | None, now: float) -> bool:
         if now < looked.queued_at:

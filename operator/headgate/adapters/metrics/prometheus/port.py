@@ -47,6 +47,15 @@ class Published:
     no_details: Outage | None = None
     """Why the details that were asked for last did not come."""
 
+    def silence(self, key: Key) -> OutageReason:
+        """Return why nothing is known of an application's driver, where that is so."""
+        if self.outage is not None:
+            return self.outage.reason
+        driver = f"{key.name}-driver-"
+        contradicting = (pod for pod in self.targets.contradictions if pod.namespace == key.namespace)
+        is_contradicted = any(pod.name.startswith(driver) for pod in contradicting)
+        return OutageReason.CONTRADICTORY_SERIES if is_contradicted else OutageReason.NO_SERIES
+
     def standing_details(self, pod: Pod) -> DriverMetrics | None:
         """Return the details of a driver; `None`: there are none that are not too old."""
         details, scraped = self.details.get(pod), self.scrapes.get(pod)
