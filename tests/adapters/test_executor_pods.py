@@ -11,6 +11,7 @@ from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.executor_pods import (
     AGAIN_SECONDS,
     PACE_SECONDS,
+    STANDS_SECONDS,
     ExecutorLook,
     ExecutorLooks,
     hindrance_of,
@@ -141,3 +142,5 @@ def test_what_was_seen_last_stands_where_the_api_server_does_not_answer() -> Non
     watch.now += PACE_SECONDS
     watch.look(look)
     assert len(watch.server.asked) == 3, "and it is asked again"
+    watch.now = STANDS_SECONDS
+    assert watch.look(look) is None, "and not for ever: another shortage is not told by the words of this one"

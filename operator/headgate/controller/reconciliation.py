@@ -33,7 +33,7 @@ from headgate.decision.driver import Obstacle, State
 from headgate.errors import ApiRefused, ApiUnavailable, TransientError
 from headgate.key import Key, key_of
 from headgate.reconcile.edits import edit
-from headgate.reconcile.executors import is_short
+from headgate.reconcile.executors import hindrance_told, is_short
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import Kept, LoopMemory
 from headgate.reconcile.ports import Event, Metrics, Ports, WritePolicy
@@ -188,7 +188,9 @@ class Reconciliation:
         """
         memory = self._record.memory
         if memory is None:
-            return taken_over(recall(self._ports, self._complain), self._ports.write_policy, self._sight.now)
+            recalled = recall(self._ports, self._complain)
+            self._record.executors.recall(hindrance_told(recalled.status))
+            return taken_over(recalled, self._ports.write_policy, self._sight.now)
         if (until := self._sight.unchanged_until) is not None:
             memory = replace(memory, kept=memory.kept.unchanged_until(until))
         shown = digest_of(self._sight.application.get("status"))

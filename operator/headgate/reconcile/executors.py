@@ -7,7 +7,7 @@ server takes none.
 
 from typing import Final, NamedTuple
 
-from headgate.api.status import Condition
+from headgate.api.status import Condition, SparkApplicationStatus
 from headgate.decision.driver import State
 from headgate.decision.situation import PATIENCE_SECONDS
 from headgate.reconcile.answers import FALSE, TRUE, Untimed, not_known
@@ -96,6 +96,14 @@ def is_short(memory: LoopMemory, now: float) -> bool:
     """Return whether it is worth looking what keeps executors away."""
     since = memory.executors_short_since
     return since is not None and now >= since + PATIENCE_SECONDS
+
+
+def hindrance_told(status: SparkApplicationStatus | None) -> Problem | None:
+    """Return what a status says that the pods of executors have shown; `None`: nothing that they have."""
+    told = None if status is None else status.condition(EXECUTORS_MISSING)
+    if told is None or told.status is not TRUE or told.reason in (NOT_REGISTERED, EXECUTORS_REFUSED):
+        return None
+    return Problem(told.reason, told.message.partition(": ")[2])
 
 
 def _shortage(seen: Seen, plan: Plan, memory: LoopMemory) -> Shortage | None:

@@ -21,6 +21,8 @@ AGAIN_SECONDS = 60.0
 """Seconds between two looks at the pods of one application."""
 PACE_SECONDS = 0.2
 """Seconds between two looks at those of any."""
+STANDS_SECONDS = 5 * AGAIN_SECONDS
+"""How long it stands what was seen of them, where they cannot be looked at again."""
 LISTING_SECONDS = 3.0
 """How long an answer may take: a reconcile waits for it."""
 
@@ -35,6 +37,11 @@ class ExecutorLook:
 
     def hindrance(self) -> Problem | None:
         return self._hindrance
+
+    def recall(self, told: Problem | None) -> None:
+        """Take over what a process before this one has seen, unless there has been a look."""
+        if self.at == -float("inf"):
+            self._hindrance = told
 
     def take(self, pods: Sequence[Manifest], now: float) -> None:
         """Take in what there is at `now` (Unix time)."""
@@ -52,6 +59,8 @@ class ExecutorLooks:
     async def refresh(self, look: ExecutorLook, key: Key, now: float) -> None:
         """Look at the executors of `key`, unless they were looked at lately, or others just now."""
         clock = self._clock()
+        if -float("inf") < look.at <= clock - STANDS_SECONDS:
+            look.take((), now)
         if clock < max(self._next_at, look.at + AGAIN_SECONDS):
             return
         self._next_at = clock + PACE_SECONDS
