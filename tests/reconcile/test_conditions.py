@@ -147,6 +147,22 @@ def test_a_driver_that_has_just_started_is_not_known_yet_and_that_is_no_outage(r
     assert not any(event.is_warning for event in outcome.events)
 
 
+@pytest.mark.parametrize("reason", [OutageReason.DRIVER_STARTING, OutageReason.NOT_ASKED_YET])
+def test_a_driver_that_an_operator_finds_is_ready_though_it_has_asked_nobody_yet(
+    reason: OutageReason,
+) -> None:
+    loop = Loop()
+    loop.run_until_running()
+    loop.now += 3600.0
+    loop.restart()
+    loop.world.metrics.outage = Outage(reason, "it has not been scraped yet", known=DriverMetrics())
+    loop.reconcile()
+    assert (condition(loop, "Ready").status, condition(loop, "Ready").reason) == (TRUE, "Running")
+    assert not is_reconciling(loop)
+    said = condition(loop, "MetricsAvailable")
+    assert (said.status, said.reason, said.message) == (UNKNOWN, reason, "it has not been scraped yet")
+
+
 def test_a_driver_that_is_not_scraped_for_two_minutes_is_an_outage() -> None:
     loop = Loop()
     loop.reconcile()

@@ -6,7 +6,7 @@ import pytest
 
 from headgate.api.status import ConditionStatus
 from headgate_contract import metrics as names
-from support.looping import Loop
+from support.looping import Loop, application
 
 CAUSE = "query delays: source flights: topic flights does not exist at broker:9092; create it"
 
@@ -119,3 +119,17 @@ def test_what_a_driver_complains_of_is_told_once_whatever_is_known_of_it_meanwhi
     assert [event.message for event in loop.world.reports.events if event.reason == "UnknownName"].count(
         vain
     ) == 2
+
+
+def test_a_failure_stands_though_executors_were_awaited_when_nothing_was_heard_any_more() -> None:
+    loop = Loop(declared=application(executor={"instances": 8}))
+    loop.run_until_running()
+    fails(loop)
+    executors = (names.EXECUTORS.name, {"application": "flights"}, 0.0)
+    loop.world.metrics.values.append(executors)
+    loop.reconcile()
+    assert said(loop)["Ready"][1] == "ExecutorsAwaited"
+    loop.world.metrics.hangs()
+    loop.reconcile(300.0)
+    assert said(loop)["Ready"] == (ConditionStatus.FALSE, "StreamingQueryFailed")
+    assert said(loop)["Stalled"] == (ConditionStatus.TRUE, "StreamingQueryFailed")

@@ -87,7 +87,9 @@ def _trouble_before(plan: Plan, memory: LoopMemory) -> Problem | None:
     if before is None or before.attempt != plan.step.history.attempt:
         return None
     kinds = (STREAMING_QUERY_FAILED, executors.EXECUTORS_MISSING)
-    told = before.condition("Ready")
+    told = before.condition(
+        "Stalled"
+    )  # `Ready` may say that executors are awaited, of a query that has failed
     return Problem(told.reason, told.message) if told is not None and told.reason in kinds else None
 
 
@@ -131,7 +133,7 @@ def is_not_heard_yet(seen: Seen) -> bool:
         return False
     is_young = abs(seen.now - driver.started_at) < FIRST_SCRAPE_SECONDS
     match None if seen.outage is None else seen.outage.reason:
-        case None | OutageReason.NO_SERIES | OutageReason.NOT_ASKED_YET:
+        case None | OutageReason.NO_SERIES | OutageReason.NOT_ASKED_YET | OutageReason.DRIVER_STARTING:
             return is_young or not driver.is_ready
         case OutageReason.CONNECTION_FAILED:
             return not driver.is_ready
