@@ -37,17 +37,22 @@ def fixed(
 
     They are fixed when a backlog is first planned: at what the sources have, or where the snapshot of a change stream
     ends. Where `batch.maxRecords` cuts the batch, those that follow end at the same place; what arrived meanwhile is
-    the next span.
+    the next span. One in force follows a log that is another by now: a split without an end would be read on and on,
+    and so would one that was created anew, while all others stand at their ends.
     """
-    if any(any(s.rooms(span[s.name]).values()) for s in readers if s.name in span):
-        return span
-    counted = {s.name: s.latest for s in sources if s.is_counted and s.latest is not None}
-    return {
-        name: latest
-        if (ends := snapshots.ends(name)) is None
-        else {split: min(end, ends.get(split, end)) for split, end in latest.items()}
-        for name, latest in counted.items()
+    latest = {s.name: s.latest for s in sources if s.is_counted and s.latest is not None}
+    new = {name: _within(each, snapshots.ends(name) or {}) for name, each in latest.items()}
+    span = {
+        name: {split: min(end, ends.get(split, new[name][split])) for split, end in latest[name].items()}
+        if name in latest
+        else ends
+        for name, ends in span.items()
     }
+    return span if any(any(s.rooms(span[s.name]).values()) for s in readers if s.name in span) else new
+
+
+def _within(latest: Position, ends: Position) -> Position:
+    return {split: min(end, ends.get(split, end)) for split, end in latest.items()} if ends else latest
 
 
 @dataclass(frozen=True, slots=True)
