@@ -70,6 +70,8 @@ class Stream:
     """False: its latest position cannot be told."""
     opened: bool = False
     """Spark has asked it once; before, nothing can be told."""
+    density: float = 1.0
+    """Part of the offsets that have a record."""
 
     def __post_init__(self) -> None:
         self.start = dict.fromkeys(self.latest, 0) | self.start
@@ -114,7 +116,7 @@ class Stream:
                 )
             new = {s: n for s, n in self.latest.items() if s not in before}
             self.start = dict(answer.ends) | new
-        return sum(self.start.values()) - sum(before.values())
+        return int((sum(self.start.values()) - sum(before.values())) * self.density)
 
 
 @dataclass
@@ -286,7 +288,7 @@ class ScriptedSpark:
         asked = self.asked
         self._tell_trigger()
         self.answers = {name: self._leased_answer(name) or self.ask(name) for name in self.order}
-        planned_at = self.now
+        planned_at, before = self.now, {name: source.position for name, source in self.sources.items()}
         if any(isinstance(answer, GoLive) for answer in self.answers.values()):
             self._run_live(planned_at)
             return self.answers
@@ -295,7 +297,7 @@ class ScriptedSpark:
             for name, answer in self.answers.items()
             if isinstance(answer, TakeAll | TakeUpTo | TakeLimit | TakeBytes)
         }
-        if sum(read.values()) > 0:
+        if sum(read.values()) > 0 or any(self.sources[name].position != at for name, at in before.items()):
             self._run_batch(planned_at, read)
         elif TakeNothing() in (self.answers[name] for name in self.unplanned):
             self._run_empty_batch()

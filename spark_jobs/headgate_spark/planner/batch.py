@@ -10,7 +10,7 @@ from dataclasses import field
 
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
-from headgate_spark.planner.model import ReadLimit, TakeAll, TakeBytes, TakeLimit, TakeUpTo
+from headgate_spark.planner.model import BatchReport, ReadLimit, TakeAll, TakeBytes, TakeLimit, TakeUpTo
 from headgate_spark.planner.reading import Take
 from headgate_spark.planner.sizing import Grant
 from headgate_spark.planner.source import SourceState
@@ -47,6 +47,12 @@ class PlannedBatch:
     def is_certain(self) -> bool:
         """Whether a batch follows for sure."""
         return any(self.counts.values())
+
+    def size(self, report: BatchReport) -> int:
+        """Return what it has brought, as grants count: of a source that is counted all that it went over, for not
+        each offset has a record."""
+        names = self.takes.keys() | report.records.keys()
+        return sum(max(report.records.get(name, 0), self.counts.get(name, 0)) for name in names)
 
     def is_in_flight(self, source: str, now: float) -> bool:
         if source in self.counts:

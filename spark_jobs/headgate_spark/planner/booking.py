@@ -93,10 +93,15 @@ class Booking:
                 self._withdraw(batch, now)
             return
         self.data_batches += 1
-        if report.has_data:
-            cut = batch is not None and bool(batch.left)
-            grant = batch.grant if batch else query.settings.unbounded
-            query.sizer.ended(grant, report.total, report.duration_seconds, cut=cut, batch_id=report.batch_id)
+        cut = batch is not None and bool(batch.left)
+        query.sizer.ended(
+            batch.grant if batch else query.settings.unbounded,
+            report.total,
+            report.duration_seconds,
+            cut=cut,
+            batch_id=report.batch_id,
+            offsets=0 if batch is None else batch.size(report),
+        )
         if batch is not None:
             self._settle(batch, report)
             self._go_on(batch, now)

@@ -80,6 +80,10 @@ class BatchSizer:
         self.memory = memory or MemoryBound()
         self._pace = pace
         self._throughput = Throughput()
+        self._of_records = Throughput()
+        """The same by what batches brought, where that is less than the offsets that they went over."""
+        self._has_gaps = False
+        """Whether the last measured batch brought clearly less."""
         self._ceiling = Ceiling()
         self._asked = math.inf
         """Seconds that the last measured batch should have taken."""
@@ -102,7 +106,8 @@ class BatchSizer:
     @property
     def throughput(self) -> float | None:
         """Records per second; too few where only batches that a limit cut are known, `None` where none is."""
-        return self.cost.throughput if self.cost is not None else self._least_throughput
+        cost = self._of_records.cost
+        return cost.throughput if cost is not None else self._least_throughput
 
     def grant(self, target: float, batch: BatchControl, least: int = 1) -> Grant:
         """Return the grant for a batch that should take `target` seconds; at least one record.
@@ -126,6 +131,7 @@ class BatchSizer:
 
     def _limits(self, target: float, seconds: float, batch: BatchControl) -> list[float]:
         limits: list[float] = [batch.max_records, self.memory.records or math.inf]
+        limits.append(self._without_gaps(seconds, batch))
         if self._last_full is None:
             limits.append(max(batch.initial_records, self._kept(seconds, batch)))
         else:
@@ -134,6 +140,20 @@ class BatchSizer:
             tried = 0 if self._is_much_longer(seconds) else self._ceiling.largest
             limits.append(max(grown, tried, self._kept(seconds, batch)))
         return limits
+
+    def _without_gaps(self, seconds: float, batch: BatchControl) -> float:
+        """Return how many offsets a batch may go over where not each has a record: further on each may have one.
+
+        Twice its target is what it may take then. Batches of one size cannot tell what a record costs: then one goes
+        over twice as many as the last. Before a record was met it is as many as a second batch could have.
+        """
+        if not self._has_gaps:
+            return math.inf
+        if (cost := self._of_records.cost) is None:
+            kept = 0.0 if self._pace is None else self._pace.records_in(seconds, batch.max_growth)
+            return max(batch.initial_records * batch.max_growth, kept)
+        last = (self._last_full or 0) * (2 if self._of_records.knows_one_size else 1)
+        return max(OVERRUN * seconds * cost.throughput, last, batch.initial_records)
 
     def _kept(self, seconds: float, batch: BatchControl) -> float:
         """Return how many records a batch may have by what earlier runs have shown; 0 where this run knows better."""
@@ -168,38 +188,49 @@ class BatchSizer:
             (s.records for asked, s in self._filled if asked < target / 2 and s.seconds <= target), default=0
         )
 
-    def ended(
-        self, grant: Grant, records: int, seconds: float, *, cut: bool, batch_id: int | None = None
+    def ended(  # noqa: PLR0913 - what is known of one batch, by keyword
+        self,
+        grant: Grant,
+        records: int,
+        seconds: float,
+        *,
+        cut: bool,
+        batch_id: int | None = None,
+        offsets: int = 0,
     ) -> None:
-        """Learn from a batch with data. `cut`: it left records behind that it was not allowed to take."""
-        filled = 2 * records >= grant.records
+        """Learn from a batch. `cut`: it left records behind that it was not allowed to take. `offsets` is what it
+        went over, where that is known: a grant counts these, and not each has a record."""
+        size = max(records, offsets)
+        filled = 2 * size >= grant.records
         if batch_id is not None:
-            self._unweighed[batch_id] = (records, filled)
+            self._unweighed[batch_id] = (size, filled)
             if len(self._unweighed) > REMEMBERED:
                 self._unweighed.popitem(last=False)
-        if (cut or filled) and records > 0 and seconds > 0:
+        if (cut or filled) and size > 0 and seconds > 0:
             is_late = grant.target_seconds is None or seconds > grant.target_seconds
             if filled or self.cost is not None or not is_late:
-                self._measure(grant, Sample(records, seconds))
-            else:
+                self._measure(grant, Sample(size, seconds), records)
+            elif records > 0:
                 self._least_throughput = records / seconds
-        is_large = filled or (self._last_full is not None and records > self._last_full)
+        is_large = filled or (self._last_full is not None and size > self._last_full)
         if grant.target_seconds is not None and records > 0 and seconds > 0 and is_large:
             self.large_batch = Sample(records, seconds)
             if filled:
-                self._filled.append((grant.target_seconds, self.large_batch))
+                self._filled.append((grant.target_seconds, Sample(size, seconds)))
         if filled:
-            self._last_full = records
+            self._last_full = size
         overran = filled and grant.target_seconds is not None and seconds > OVERRUN * grant.target_seconds
         self._overran = Sample(grant.records, seconds) if overran else None
 
-    def _measure(self, grant: Grant, sample: Sample) -> None:
+    def _measure(self, grant: Grant, sample: Sample, records: int) -> None:
         asked = self._asked if grant.target_seconds is None else grant.target_seconds
         if self._is_much_longer(asked):
             self._ceiling = Ceiling()
         self._asked = asked
         self._last_measured = sample
         self._throughput.measure(sample)
+        self._of_records.measure(replace(sample, records=records))
+        self._has_gaps = records * SAME < sample.records
         self._ceiling.measure(sample, by_grant=sample.records * SAME >= grant.records)
 
     def took_memory(self, batch_id: int, use: MemoryUse) -> None:
