@@ -6,7 +6,7 @@ everything, may have nothing: then no batch follows, and what had been booked fo
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
@@ -32,6 +32,8 @@ class PlannedBatch:
     """Sources with records that were not planned, and why."""
     capped: frozenset[str] = frozenset()
     """Sources that `recordsPerCheckpoint` cut: no bucket fills that they could wait for."""
+    _may_bring_more: set[str] = field(default_factory=set)
+    """Sources with splits that are read from where only they know."""
 
     def add(self, state: SourceState, take: Take, count: int | None, now: float) -> None:
         """Book what a source was told to take; `count` records where that is known."""
@@ -42,11 +44,23 @@ class PlannedBatch:
         if isinstance(take, TakeUpTo) and count is not None:
             self.counts[state.name] = count
             state.planned_total += count
+            if state.has_new_splits:
+                self._may_bring_more.add(state.name)
 
     @property
     def is_certain(self) -> bool:
         """Whether a batch follows for sure."""
         return any(self.counts.values())
+
+    def brought(self, report: BatchReport) -> BatchReport:
+        """Return the report with no more records of a source than there are between start and end.
+
+        A job may go over a batch more than once, as `foreachBatch` does with two writes, or `isEmpty` before one:
+        Spark counts what is read each time.
+        """
+        most = {name: count for name, count in self.counts.items() if name not in self._may_bring_more}
+        records = {name: min(read, most.get(name, read)) for name, read in report.records.items()}
+        return replace(report, records=records)
 
     def size(self, report: BatchReport) -> int:
         """Return what it has brought, as grants count: of a source that is counted all that it went over, for not

@@ -81,6 +81,7 @@ class Booking:
     def ended(self, report: BatchReport) -> None:
         query, now = self._query, report.ended_at
         batch, self.batch = self.batch, None
+        report = report if batch is None else batch.brought(report)
         query.real_time.has_run = True
         query.gate.ended(now)
         for name, records in report.records.items():
