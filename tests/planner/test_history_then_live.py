@@ -91,6 +91,51 @@ def test_a_restart_after_the_switch_does_not_go_back():
     assert spark.batches[0].records["live"] > 0
 
 
+def test_a_checkpoint_that_was_set_back_into_the_history_is_in_it_again():
+    first = ScriptedSpark(live(), history(), control=control(live="history"))
+    first.run_until(lambda: first.sources["live"].pending == 0)
+    past, present = history(), live()
+    past.start = {"0": 400_000}
+    spark = ScriptedSpark(
+        present,
+        past,
+        control=control(live="history"),
+        memory=first.saved[-1],
+        resumed={"live": {"0": 0}, "history": {"0": 400_000}},
+    )
+    assert phases(spark) == {"live": True, "history": True}
+    spark.run_until(lambda: present.pending == 0)
+    assert [name for batch in spark.batches for name, read in batch.records.items() if read][-1] == "live"
+    assert all(not batch.records.get("live") for batch in spark.batches[:-1])
+    assert spark.saved[-1] == first.saved[-1]
+
+
+def test_the_middle_of_a_chain_is_not_passed_where_its_first_link_is_read_again():
+    memory = HybridMemory({"a": {"0": 1000}, "b": {"0": 0}}, frozenset({"a", "b"}))
+    streams = [Stream("a", {"0": 1000}, {"0": 10}), Stream("b", {"0": 0}), Stream("c", {"0": 5})]
+    spark = ScriptedSpark(
+        *streams,
+        control=control(b="a", c="b"),
+        memory=memory,
+        resumed={"a": {"0": 10}, "b": {"0": 0}, "c": {"0": 0}},
+    )
+    spark.run_until(lambda: streams[2].pending == 0)
+    assert not spark.batches[0].records.get("c")
+
+
+def test_a_history_that_ends_before_its_end_now_is_at_its_end():
+    past, present = Stream("history", {"0": 700}, {"0": 700}), live()
+    spark = ScriptedSpark(
+        present,
+        past,
+        control=control(live="history"),
+        memory=HybridMemory({"history": {"0": 1000}}, frozenset({"history"})),
+        resumed={"live": {"0": 0}, "history": {"0": 700}},
+    )
+    spark.run_for(1)
+    assert present.pending == 0
+
+
 def test_a_failed_save_plans_nothing():
     spark = ScriptedSpark(live(), history(), control=control(live="history"))
     spark.round()

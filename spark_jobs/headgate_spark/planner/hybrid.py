@@ -37,6 +37,18 @@ class ReadSoFar:
         return all(start.get(s, 0) >= min(end[s], self.latest[s]) for s in end if s in self.latest)
 
 
+def where_it_goes_on(memory: HybridMemory, positions: Mapping[str, Position]) -> HybridMemory:
+    """Return what was kept, where the query goes on from these `positions`.
+
+    One of a history before its end was set back since: by hand, or by a copy of the checkpoint. Then nothing counts
+    as read before it is looked at anew, since a link of a chain counts only after those before it.
+    """
+    for name in memory.finished & positions.keys():
+        if not ReadSoFar(positions[name], None, exhausted=False).has_reached(memory.ends.get(name, {})):
+            return replace(memory, finished=frozenset())
+    return memory
+
+
 @dataclass(frozen=True, slots=True)
 class Hybrid:
     """The chains of one query, as far as they have come."""

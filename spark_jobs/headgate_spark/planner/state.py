@@ -14,7 +14,7 @@ from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.bucket import RateLimiter
 from headgate_spark.planner.event_times import EventTimes
 from headgate_spark.planner.gate import BASE_SECONDS, Gate, Intervals
-from headgate_spark.planner.hybrid import Hybrid
+from headgate_spark.planner.hybrid import Hybrid, where_it_goes_on
 from headgate_spark.planner.lag_votes import Lag, LagVotes
 from headgate_spark.planner.lease import look_seconds
 from headgate_spark.planner.memory import MemoryBound
@@ -94,7 +94,7 @@ class QueryState:
         for source, position in (resumed or {}).items():
             self.sources[source].moved_to(position)
         self.gate = Gate(self.settings.intervals, now)
-        self.hybrid = Hybrid(hybrid or HybridMemory())
+        self.hybrid = Hybrid(where_it_goes_on(hybrid or HybridMemory(), resumed or {}))
         self.sizer = BatchSizer(memory, pace)
         self.alignment = alignment or QueryAlignment(name, Groups(), EventTimes())
         rates = {name: state.rate for name, state in self.sources.items()}
