@@ -59,7 +59,7 @@ class Broker:
 
 
 def times(broker: Broker) -> RecordTimes:
-    return RecordTimes("flights", broker, lambda: broker, max_future=HOUR_MS, clock=lambda: NOW)
+    return RecordTimes("flights", broker, lambda: broker, max_future=HOUR_MS, clock=lambda: NOW, earliest=0)
 
 
 def test_without_nonsense_the_index_is_asked_and_it_is_read_once_that_a_record_is_there():
@@ -127,6 +127,41 @@ def test_what_hides_others_is_told_with_its_offset_until_it_is_removed():
     broker.stamps = (10, 30, 30)
     told.latest(["t/0"])
     assert told.sampled == Sampled(0, {}, {})
+
+
+TODAY = 1_700_000_000_000
+"""In milliseconds; `TODAY // 1000` is what a producer writes that takes seconds for them."""
+
+
+def of_today(broker: Broker) -> RecordTimes:
+    return RecordTimes("flights", broker, lambda: broker, max_future=HOUR_MS, clock=lambda: TODAY / 1000)
+
+
+def test_timestamps_in_seconds_are_none_and_their_partition_is_named_once():
+    told = of_today(Broker(*(TODAY // 1000 + n for n in range(3))))
+    with capture_logs() as logs:
+        for _ in range(2):
+            assert told.latest(["t/0"]) == {"t/0": None}
+            assert told.first_later({"t/0": -1}) == {"t/0": None}
+    assert [entry["partition"] for entry in logs] == ["t/0"]
+    assert "seconds" in logs[0]["event"]
+    assert told.sampled == Sampled(None, {"t/0": 0}, {})
+
+
+def test_once_their_producer_is_corrected_the_partition_has_event_times():
+    broker = Broker(TODAY // 1000, TODAY // 1000 + 1)
+    told = of_today(broker)
+    told.latest(["t/0"])
+    broker.stamps = (*broker.stamps, TODAY)
+    assert told.latest(["t/0"]) == {"t/0": Found(2, TODAY)}
+    assert told.first_later({"t/0": -1}) == {"t/0": Found(2, TODAY)}
+    assert told.sampled == Sampled(None, {}, {})
+
+
+def test_before_one_that_is_dated_far_ahead_they_are_none_either():
+    told = of_today(Broker(TODAY // 1000, TODAY * 1000, TODAY // 1000))
+    assert told.latest(["t/0"]) == {"t/0": None}
+    assert told.first_later({"t/0": -1}) == {"t/0": None}
 
 
 def test_records_without_a_timestamp_move_nothing():

@@ -238,7 +238,7 @@ def test_aborted_records_that_a_fetch_does_not_hold_hide_none_behind_them(
     topic, lookups, records = aborted
     one, other = f"{topic}/0", f"{topic}/1"
     assert records.read({one: 1, other: 1}, 1) == {one: [Sample(56, 9_000)], other: []}
-    told = RecordTimes(topic, lookups, lambda: records)
+    told = RecordTimes(topic, lookups, lambda: records, earliest=0)
     assert told.first_later({one: 1_000, other: 1_000}) == {one: Found(56, 9_000), other: None}
     assert told.latest([one, other]) == {one: Found(56, 9_000), other: Found(0, 1_000)}
 

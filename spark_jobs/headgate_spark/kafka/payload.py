@@ -29,6 +29,8 @@ Path = tuple[Union[str, int], ...]
 
 SMALLEST_NUMBER = 10**8
 """Taken for seconds it is in March 1973, as 10^11 is for milliseconds, where these begin, and so on."""
+SMALLEST_TIME: Millis = 1000 * SMALLEST_NUMBER
+"""The same in milliseconds, as timestamps of records are; a moment of today in seconds is below it: January 1970."""
 SHORTEST_NUMBER = 9
 """Digits of a text that is a number; one of eight is a date (`20131125`)."""
 MOST_TOLD = 120

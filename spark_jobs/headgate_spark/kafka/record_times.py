@@ -2,8 +2,9 @@
 
 Kafka finds records by timestamp from an index, exactly. One that is dated further ahead than `maxFuture` does not
 count, but to the index it is the first one later than anything. Behind it records are looked at one by one
-(`sampling`), and so are those that a gap hides (`offset_gaps`). A record without a timestamp (-1) is not in it.
-Each record that is dated too far ahead, and each partition without any timestamp, is named once in the driver's log.
+(`sampling`), and so are those that a gap hides (`offset_gaps`). A record without a timestamp (-1) is not in it. Nor
+is one asked for that is dated in the years to 1973, as seconds in the place of milliseconds are. Each record that is
+dated too far ahead, and each partition without any timestamp, is named once in the driver's log.
 
 All of it runs on the thread that asks for the source (`asking`); only `sampled` is for others.
 """
@@ -18,8 +19,9 @@ import structlog
 
 from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD, JvmLookups, JvmReads, Record
 from headgate_spark.kafka.offset_gaps import OffsetGaps
+from headgate_spark.kafka.payload import SMALLEST_TIME
 from headgate_spark.kafka.sampling import Sampler
-from headgate_spark.planner.event_times import BEFORE_ALL, DEFAULT_MAX_FUTURE, Found, Millis, Sampled
+from headgate_spark.planner.event_times import DEFAULT_MAX_FUTURE, Found, Millis, Sampled
 
 log = structlog.get_logger("headgate")
 
@@ -31,7 +33,8 @@ REPLICATION_TRIES = 3
 """A record that was just written is with all replicas after some milliseconds, about as many as a question takes."""
 
 UNTIMED = (
-    "no record of a partition has a timestamp; it is read without alignment until one has. Have the topic stamp its "
+    "no record of a partition has a timestamp after March 1973 (an earlier one is in seconds, most often; Kafka's "
+    "are milliseconds); it is read without alignment until one has. Correct its producer, have the topic stamp its "
     "records (message.timestamp.type=LogAppendTime), set eventTime.column, or take alignment out of the source"
 )
 
@@ -39,7 +42,7 @@ UNTIMED = (
 class RecordTimes:
     """What the records of one source tell. `max_future` is in milliseconds and may be changed at any time."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one composition root calls it, by keyword
         self,
         source: str,
         lookups: JvmLookups,
@@ -47,9 +50,12 @@ class RecordTimes:
         *,
         max_future: Millis = DEFAULT_MAX_FUTURE,
         clock: Callable[[], float] = time.time,
+        earliest: Millis = SMALLEST_TIME,
     ) -> None:
-        """`records` connects what reads single records, when that is first needed."""
+        """`records` connects what reads single records, when that is first needed. What is before `earliest` does not
+        count."""
         self.max_future = max_future
+        self._earliest = earliest
         self._source = source
         self._lookups = lookups
         self._connect = records
@@ -70,7 +76,7 @@ class RecordTimes:
 
     def first_later(self, asked: Asked) -> Answers:
         """Return for each partition the first record later than asked for; `None`: there is none up to now."""
-        found = self._lookups.find({split: at + 1 for split, at in asked.items()})
+        found = self._lookups.find({split: max(at + 1, self._earliest) for split, at in asked.items()})
         gaps = self._gaps.among_later(asked, found)
         begins = {
             split: first.offset + 1
@@ -82,7 +88,7 @@ class RecordTimes:
 
     def latest(self, partitions: Collection[str]) -> Answers:
         """Return for each partition the record with the largest timestamp up to now; `None`: there is none."""
-        found = _with_timestamps(self._lookups.find(dict.fromkeys(partitions, LATEST_RECORD)))
+        found = self._timed(self._lookups.find(dict.fromkeys(partitions, LATEST_RECORD)))
         none = [split for split, last in found.items() if last is None and split not in self._untimed]
         gaps = {split for split in none if self._lookups.committed and self._gaps.may_be_in(split)}
         found |= self._replicated([split for split in none if split not in gaps])
@@ -139,8 +145,15 @@ class RecordTimes:
     def _horizon(self) -> Millis:
         return round(self._clock() * 1000) + self.max_future
 
+    def _timed(self, found: Answers) -> Answers:
+        """Return the records whose timestamp is one; a broker may name one that has none."""
+        return {
+            split: None if last is None or last.time < self._earliest else last
+            for split, last in found.items()
+        }
+
     def _time_of(self, _: str, record: Record) -> Millis | None:
-        return record.timestamp if 0 <= record.timestamp <= self._horizon else None
+        return record.timestamp if self._earliest <= record.timestamp <= self._horizon else None
 
     def _hides(self, split: str, found: Found | None) -> bool:
         """Tell whether a record does not count and hides those behind it."""
@@ -164,12 +177,12 @@ class RecordTimes:
         It does so while the very latest one is on its way to the followers; a moment later it is there, or the next.
         """
         found: Answers = {}
-        firsts = self._lookups.find(dict.fromkeys(splits, 0)) if splits else {}
+        firsts = self._lookups.find(dict.fromkeys(splits, self._earliest)) if splits else {}
         waiting = {split: first for split, first in firsts.items() if first is not None}
         for _ in range(REPLICATION_TRIES):
             if not waiting:
                 break
-            again = _with_timestamps(self._lookups.find(dict.fromkeys(waiting, LATEST_RECORD)))
+            again = self._timed(self._lookups.find(dict.fromkeys(waiting, LATEST_RECORD)))
             found |= {split: last for split, last in again.items() if last is not None}
             waiting = {split: first for split, first in waiting.items() if split not in found}
         return found | self._by_halving(waiting)
@@ -216,7 +229,7 @@ class RecordTimes:
         key = split, self._hiding[split]
         if key in self._before:
             return self._before[key]
-        latest, low, high = None, BEFORE_ALL, self._horizon
+        latest, low, high = None, self._earliest - 1, self._horizon
         while low < high:
             middle = (low + high + 1) // 2
             found = self._lookups.find({split: middle})[split]
@@ -226,11 +239,6 @@ class RecordTimes:
                 high = middle - 1
         self._before[key] = latest
         return latest
-
-
-def _with_timestamps(found: Answers) -> Answers:
-    """Return the records that have a timestamp; a broker may name one that has none."""
-    return {split: None if last is None or last.time < 0 else last for split, last in found.items()}
 
 
 def _offsets(found: Answers) -> dict[str, int]:

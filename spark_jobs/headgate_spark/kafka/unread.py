@@ -21,7 +21,7 @@ from headgate_contract import EventTimeControl
 from headgate_spark.kafka.beside import Beside
 from headgate_spark.kafka.failures import in_words
 from headgate_spark.kafka.lookups import JvmReads, Record, UnansweredError
-from headgate_spark.kafka.payload import SMALLEST_NUMBER, NoEventTimeError, Reader, reader_of
+from headgate_spark.kafka.payload import SMALLEST_TIME, NoEventTimeError, Reader, reader_of
 from headgate_spark.kafka.sources_of_run import SourcesOfRun
 from headgate_spark.planner.event_times import Millis
 from headgate_spark.planner.model import Position
@@ -41,8 +41,6 @@ RETRY_SECONDS = 5.0
 """Seconds of rest after a failure."""
 LOST_SECONDS = 30.0
 """Seconds without any answer, though some are wanted: then what was known says nothing more."""
-SMALLEST_TIME: Millis = 1000 * SMALLEST_NUMBER
-"""Timestamps of March 1973, in milliseconds; a moment of today in seconds is below it, and would be January 1970."""
 
 Connect = Callable[[Optional[EventTimeControl]], tuple[JvmReads, Optional[Reader]]]
 """Makes what reads the records of a source, and what finds event times in their values, where they are there."""
