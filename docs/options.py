@@ -31,7 +31,7 @@ orders.writeStream.queryName("copy").option("headgate.interval", "5s").start()
 | `{PROPERTY}{QUERIES}<query>.{SOURCES}<source>.<setting>` | one source of it |
 | `{PROPERTY}<setting>` | all queries, or all sources of all queries |
 
-A query's properties are those of its session when it starts (`spark.conf.set`, `--conf`, a flow's `spark_conf`).
+A query takes its properties from its session when it starts (`spark.conf.set`, `--conf`, a flow's `spark_conf`).
 `spark.headgate.control`, and every other property of the driver as a whole, has to be set when the driver starts.
 Names of queries and sources are those that a resource uses ([sources](sources.md#names)). Values are written as in
 a resource: durations as `250ms`, `5s` or `1h30m`, never a number without a unit.
@@ -43,44 +43,44 @@ query or source, the property of all, the default. When a document begins to giv
 the next batch on. When the document no longer gives it, the job's value holds again.
 
 A value in a document counts only if it differs from the default. An API server writes defaults into every resource,
-and nobody could tell them from values that somebody has declared. So a document cannot put an option back to the
-default; change the option, or write a value close to it (`10.001s`). A document gives three things as a whole: the
-limits of a source (`rateLimit`), its `alignment`, and the place of its event time. Of options and properties only
-`rateLimit.duringBacklog` is taken as a whole.
+and they cannot be distinguished from declared values. So a document cannot set an option back to the default;
+change the option, or write a value close to the default (`10.001s`). A document replaces three things as a whole:
+the limits of a source (`rateLimit`), its `alignment`, and the place of its event time. Of options and properties
+only `rateLimit.duringBacklog` is replaced as a whole.
 
-These say whose word holds:
+These show which place gives a setting its value:
 
 - `headgate_setting_info` on the driver's `/metrics` has a series for each setting that the job gives, with the
-  place in the label `origin`. The driver's log says it when the query starts, and when it changes.
-- `headgate explain app.yaml` says it for each setting of a resource and of its `sparkConf`. With
+  place in the label `origin`. The driver's log has it when the query starts, and when it changes.
+- `headgate explain app.yaml` shows it for each setting of a resource and of its `sparkConf`. With
   `--metrics http://localhost:8090/metrics` it knows the options of the running job too, and needs no resource.
 - `headgate local` always shows it for the job that it runs.
-- `headgate status NAME` says it for the settings of a resource in a cluster, and where to ask for the others.
+- `headgate status NAME` shows it for the settings of a resource in a cluster, and says where to ask for the others.
 
 A query without any setting runs at its own trigger, as if Headgate were not there. A query with one setting is
 governed as a whole: batches are sized by `batch`, with its defaults.
 
 ## What is refused
 
-A query fails at its start, and names everything that is wrong, if a name is no setting (the message has the nearest
-one), a value has the wrong form, or settings must not be given together. The messages are those of
+A query fails at its start if a name is no setting (the message has the nearest one), a value has the wrong form, or
+settings must not be given together. The message names everything that is wrong, in the words of
 `headgate validate`. If a source cannot do what a setting asks for, the log says so, as for a document:
-`recordsPerCheckpoint` if no batch can be cut, `backlog.pendingRecords` if nobody can tell how many records wait.
+`recordsPerCheckpoint` if no batch can be cut, `backlog.pendingRecords` if the pending records cannot be counted.
 
 A property of a query that the job does not have, or of a source that the query does not have, cannot be refused:
 that query may start later. The log names it, with the nearest name that exists, half a minute after the job has
 started its last query, or as the driver ends. So do `headgate_setting_unmatched` and an Event `UnknownName` of the
 resource.
 
-If only an option and a document together contradict each other, nothing is refused: the document was judged by
-itself, and a running query is not stopped for it.
+If an option contradicts the document, nothing is refused: the document was checked by itself, and a running query
+is not stopped for it.
 
 ## Where there is no planner
 
-`spark.headgate.onFailure` says what becomes of queries that nobody can plan: because there is no usable `python3`,
-the planner's process ends again and again, or it has not answered for a minute.
+`spark.headgate.onFailure` says what happens to queries without a planner: there is no usable `python3`, the
+planner's process ends again and again, or it has not answered for a minute.
 
-| `spark.headgate.onFailure` | a query that nobody can plan |
+| `spark.headgate.onFailure` | a query without a planner |
 |---|---|
 | `continue` | runs as it would without Headgate, at its own trigger |
 | `fail` | ends, and says why |
@@ -91,93 +91,91 @@ of a source, a property or the control document gives one for the query, whateve
 cannot be read counts as protecting; a missing one does not. Settings that only pace (`interval`, `batch` and the
 like) do not protect. Under `headgate-run` the default is `fail`.
 
-A Spark older than 4.0 loads nothing of Headgate into its sessions, so nobody can see what its queries ask for. A
-session with this jar ends there with an error; with `continue` it goes on without Headgate.
+Spark before 4.0 loads nothing of Headgate into its sessions, so the settings of queries are unknown. A session with
+this jar ends there with an error; with `continue` it goes on without Headgate.
 
-If there is a planner and it finds a control document that it cannot read, it holds the queries until there is one
-that it can read ([rules](control-document.md#rules)). With `continue` they run at their own trigger instead.
+If the planner cannot read the control document, [it holds the queries](control-document.md#rules). With `continue`
+they run at their own trigger instead.
 
 ## Where a source is out of reach
 
 `spark.headgate.sourceOutage` (default `5m`) says how long the queries of a session wait for a source that cannot be
-asked what it has; `0s` means not at all. Then the query fails. It waits only for failures that the source itself
-calls temporary ([Kafka](kafka.md#when-the-broker-is-away)).
+asked for its latest offset; `0s` means not at all. After that the query fails. It waits only for failures that the
+source itself calls temporary ([Kafka](kafka.md#when-the-broker-is-away)).
 
 ## Two drivers on one checkpoint
 
-A second driver is refused the checkpoint as long as the first one answers. An older driver commits nothing after a
-newer one has taken its checkpoint. `spark.headgate.fence.takeOverAfter` (`30s`) says after how long without an
-answer the checkpoint is taken. `spark.headgate.fence=off` turns all of this off. Both are properties of the driver
-as a whole. [guarantees.md](guarantees.md) has the rules.
+A second driver does not get the checkpoint as long as the first one answers. After a newer driver has taken the
+checkpoint, the older one commits nothing more. `spark.headgate.fence.takeOverAfter` (`30s`) says after how long
+without an answer the checkpoint is taken. `spark.headgate.fence=off` turns this off, except for the lock on a local
+disk. Both are properties of the driver as a whole. [guarantees.md](guarantees.md) has the rules.
 
 ## Local checkpoints
 
 Hadoop without its native library, as in every PySpark, starts `chmod` for each local file that it makes, and
 `readlink` for each that it renames: ten processes and half of the time of an empty batch. With
 `spark.headgate.localFiles` (default `true`) the driver's JVM does the same without processes. Files, `.crc` files,
-permissions and errors are Hadoop's, and plain Spark can go on with the checkpoint, and back. This holds for all
-that this JVM writes to `file:` through Hadoop: Spark's logs, the files that RocksDB stores copy, and with a `local`
-master the state and the files of sinks. Executors of a cluster are left alone. So is every session in which
-somebody has set `fs.AbstractFileSystem.file.impl`, `fs.file.impl` or, as a property of the driver,
-`spark.sql.streaming.checkpointFileManagerClass`. With `false` Hadoop writes the files itself.
+permissions and errors are those of Hadoop, so plain Spark can continue the checkpoint, and so can Headgate after
+it. This holds for everything that this JVM writes to `file:` through Hadoop: Spark's logs, the files that RocksDB
+stores copy, and with a `local` master the state and the files of sinks. It does not apply to executors of a
+cluster, nor to a session that sets `fs.AbstractFileSystem.file.impl`, `fs.file.impl` or, as a property of the
+driver, `spark.sql.streaming.checkpointFileManagerClass`. With `false` Hadoop writes the files itself.
 
 ## Kafka in columns
 
 Batches read Kafka's records in columns. Each task polls the client that Spark keeps for its partition, and passes
 on only the columns that the query uses. Spark's own reader makes a row of all seven columns of each record. After
 each poll it also asks the broker where the log begins and ends: two round trips for 500 records, unless the job
-sets `kafka.max.poll.records`. At the end of a log such a question waits for half a second, by the default of Kafka's
-client (`kafka.fetch.max.wait.ms`). Sources that are read in columns have 20 ms there, unless the job sets it,
-`kafka.fetch.min.bytes` or `kafka.group.id`. In real-time mode, whose tasks ask all the time, a quiet partition then
-asks its broker fifty times a second and not twice.
+sets `kafka.max.poll.records`. At the end of a log such a question waits for half a second, the default of Kafka's
+client (`kafka.fetch.max.wait.ms`). Sources that are read in columns have 20 ms there, unless the job sets this
+option, `kafka.fetch.min.bytes` or `kafka.group.id`. In real-time mode tasks ask all the time, so each quiet
+partition then costs its broker fifty requests a second instead of two.
 
-A [backfill](backfill.md) reads the history of a topic so, too. Other batch jobs are left alone.
+A [backfill](backfill.md) reads the history of a topic in columns, too. Other batch jobs do not.
 
 Rows, offsets, checkpoints and metrics are the same, and you can go back at any time:
 `spark.headgate.columnarKafka=false`, a property of a session, leaves the reading to Spark. The gain is in
 [figures.md](figures.md).
 
-Spark's consumer reads the first record of each range, and its end, of up to two polls of a partition, so a small
-batch is read as without. It reads the rest of a range where records do not follow each other (transactions,
-compaction, lost records), do not come within five seconds, or have a time that Spark cannot tell, with its own time
-limit and in its own words. So a topic of transactions is read no faster. Spark's reader reads sources with
-`includeHeaders`, real-time batches, everything on Spark 4.0, and whatever a source of Kafka brings that is not
-Spark's own of 4.1 to 4.3.
+Spark's consumer reads the first record of each range, and up to two polls at its end, so it alone reads a small
+batch. It also reads the rest of a range if offsets have a gap (transactions, compaction, lost records), no records
+come within five seconds, or a timestamp is out of Spark's range. Then its own time limit and its own error messages
+hold. So a topic of transactions is read no faster. Spark's reader reads sources with `includeHeaders`, real-time
+batches, everything on Spark 4.0, and Kafka sources that are not Spark's own of 4.1 to 4.3.
 
 Without the property records are read in columns only if executors have the jar [for
-certain](why.md#why-a-shim-and-not-a-restart-a-wrapper-source-or-private-members). That is so if
-the master is `local`, if the application was started with the jar (`--jars`, `--packages`, `spark.jars`; not on
-YARN), or if the operator started it, since the image of its pods has the jar. On another cluster `headgate-run`
-gives the jar only to the driver, so Spark's reader reads. It also reads if another extension brings rules for
-columns, as Comet and Gluten do. With `true` all of these are read in columns, too. Executors then get the jar by
-Spark's own means (`addJar`), for which they need a writable working folder. A session of Spark Connect cannot get
-it so.
+certain](why.md#why-a-shim-and-not-a-restart-a-wrapper-source-or-private-members). That is so if the master is
+`local`, if the application was started with the jar (`--jars`, `--packages`, `spark.jars`; not on YARN), or if the
+operator started it, since the image of its pods has the jar. On another cluster `headgate-run` gives the jar only
+to the driver, so Spark's reader reads. It also reads if another extension has columnar rules, as Comet and Gluten
+do. With `true` records are read in columns in these cases, too. Executors then get the jar from Spark (`addJar`),
+for which they need a writable working folder. This does not work in a session of Spark Connect.
 
 The query's plan has a `ColumnarToRow`, or since Spark 4.2 a Python function that takes columns. A query that stops
 early (`limit`) is reported to have read whole polls.
 
 ## State in the order of its keys
 
-In a batch of 100,000 records of Kafka or more, an aggregation whose state is in RocksDB sorts its groups before it
+In a batch of at least 100,000 records of Kafka, an aggregation whose state is in RocksDB sorts its groups before it
 looks them up and writes them ([why](why.md#why-a-large-batch-goes-through-its-state-in-order)). Groups, state and
-checkpoint are the same; rows come in another order. `spark.headgate.sortedStateFromRecords`, a property of a session,
-is another number of records. With `0` every batch is sorted, also of sources that do not tell how many records a
-batch has. A very large number turns it off.
+checkpoint are the same; rows come in another order. `spark.headgate.sortedStateFromRecords`, a property of a
+session, sets another number of records. With `0` every batch is sorted, even if its source does not tell how many
+records it has. A very large number turns the sort off.
 
 ## Who sees the options
 
-Headgate takes its options out of a stream before Spark looks for the source, and out of those that a query hands
-its sink. So a source or sink that refuses unknown options does not see them. There is one exception: `start()`
-itself makes sinks of the old kind (V1), before there is a query and before any extension of Spark is asked, so
-these see the options of `writeStream`. Spark's own V1 sinks (files: Parquet, JSON, CSV, text, ORC) ignore them. If
-another one refuses unknown options, give its query's settings as properties:
-`spark.headgate.queries.<query>.<setting>`. Without Headgate every source and sink sees all of them.
+Headgate removes its options from a stream before Spark looks for the source, and from the options that a sink gets.
+So a source or sink that refuses unknown options does not see them. There is one exception: `start()` itself makes
+V1 sinks, before there is a query and before any extension of Spark is called, so these see the options of
+`writeStream`. Spark's own V1 sinks (files: Parquet, JSON, CSV, text, ORC) ignore them. If another V1 sink refuses
+unknown options, give its query's settings as properties: `spark.headgate.queries.<query>.<setting>`. Without
+Headgate every source and sink sees all options.
 """
 _GROUPS: Final = """\
 ## Not here
 
-A job cannot give `backlog.query`: the operator judges what Prometheus answers, and a driver alone does not know it.
-A group of `alignment` waits for a query that has not started yet only if a document lists that query.
+A job cannot give `backlog.query`: only the operator asks Prometheus. A group of `alignment` waits for a query that
+has not started yet only if a document lists that query.
 """
 
 
