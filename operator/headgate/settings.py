@@ -152,29 +152,29 @@ class Settings(BaseModel):
     """Service account of driver pods, in the namespace of the application: it must be allowed to manage
     executor pods there. Default `headgate-driver`, which the chart makes."""
     driver_run_as_user: RunAs = 185
-    """User id that drivers and executors run as, and the group that their volumes belong to, from 1 on. `0`: none is
-    asked for, and the namespace gives one, as on OpenShift, whose `restricted` SCC admits no other. A pod template
-    may say otherwise. Default 185, as in Spark's own images."""
+    """User id of drivers and executors, and group of their volumes, from 1 on. With `0` pods ask for no user, and the
+    namespace gives one: OpenShift's `restricted` SCC admits no other. A pod template overrides this. Default 185, as
+    in Spark's own images."""
     workers: Annotated[int, Ge(1), Le(256)] = 16
-    """Applications that are worked on at the same time. Nearly all of that time is spent waiting for the API
-    server, so more workers mean more requests in flight, not more processors. Namespaces take turns, and from
-    four workers on a quarter of them is left to the others when one namespace has all it can use. Default 16."""
+    """Applications that are reconciled at the same time. A reconcile waits for the API server nearly all of its time,
+    so more workers mean more requests in flight, not more processors. Namespaces take turns, and from four workers on
+    one namespace leaves a quarter of them to the others. Default 16."""
     tick: Timeout = timedelta(seconds=5)
     """Time between two looks at the metrics. Default 5s: a third of the usual scrape interval, so that
     little is added to it."""
     resync: Annotated[Duration, _at_least(timedelta(seconds=1))] = timedelta(minutes=5)
-    """Time between two comparisons of what was heard with what is there; finds what a watch has missed.
-    Only metadata is listed. Default 5m."""
+    """Time between two comparisons of the watches with a listing, which find what a watch has missed. Only metadata
+    is listed. Default 5m."""
     status_refresh: Timeout = timedelta(minutes=30)
-    """How old the numbers in a status get while none has moved by more than a factor of two, half as much more or
-    less, so that applications take turns. Verdicts, states and conditions are written at once; what comes and goes
-    with the pace of a job (`Throttled`, `Aligned`, whose vote a backlog is by, sources out of reach) six times an
-    hour where it goes on changing. Default 30m: two writes an hour for a quiet application."""
+    """How old the numbers in a status get while none has moved by more than a factor of two. An application may get
+    up to half of it more or less, so that they take turns. Verdicts, states and conditions are written at once. What
+    comes and goes with the pace of a job (`Throttled`, `Aligned`, the voter of a backlog, sources out of reach) is
+    written six times an hour while it goes on changing. Default 30m: two writes an hour for a quiet application."""
     api_timeout: Timeout = timedelta(seconds=15)
     """Longest wait for one answer of the API server. Default 15s."""
     drain_timeout: Duration = timedelta(seconds=20)
-    """Longest wait, on SIGTERM, for what is being worked on. Default 20s, so that all is over within the 30s
-    that Kubernetes gives a pod."""
+    """Longest wait, on SIGTERM, for running reconciles. Default 20s, so that the process ends within the 30s that
+    Kubernetes gives a pod."""
     prometheus_url: Url | None = None
     """Prometheus to ask, as `http://prometheus.monitoring:9090`. Default: none, and only applications with
     `metrics.source: Driver` have metrics."""
@@ -187,9 +187,9 @@ class Settings(BaseModel):
     prometheus_ca_file: FilePath | None = None
     """Certificates that Prometheus is trusted by. Default: those of the system."""
     prometheus_matchers: Annotated[str, AfterValidator(_matchers)] = ""
-    """Label matchers that are added to every query of the operator, as `cluster="a"`: for a Prometheus that
-    knows several clusters, and against series that others call like a driver's. Default: none; where the chart makes
-    the PodMonitor, its job, which belongs into matchers of your own as well."""
+    """Label matchers that are added to every query of the operator, as `cluster="a"`: for a Prometheus that knows
+    several clusters, and against foreign series with the name of a driver's. Default: none; if the chart makes the
+    PodMonitor, its job, which matchers of your own should repeat."""
     prometheus_timeout: Timeout = timedelta(seconds=10)
     """Longest wait for one answer of Prometheus. Default 10s."""
     prometheus_tenant_header: Annotated[str, Field(pattern=r"^([A-Za-z][A-Za-z0-9-]{0,63})?$")] = ""
@@ -198,11 +198,13 @@ class Settings(BaseModel):
     expression reads whatever the operator may read."""
     prometheus_namespace_label: Annotated[str, Field(pattern=r"^([a-zA-Z_][a-zA-Z0-9_]{0,63})?$")] = ""
     """Label that keeps each `backlog.query` to the series of its own namespace, as `namespace`: each selector of an
-    expression gets it as a matcher. What cannot be kept to that is not asked, and told so. Default: none, since what
-    measures a lag often runs in another namespace, and an expression reads whatever the operator may read."""
+    expression gets it as a matcher. An expression that cannot be kept to them is not asked, and its application says
+    so. Default: none, since what measures a lag often runs in another namespace, and an expression reads whatever the
+    operator may read."""
     backlog_queries_per_tick: Annotated[int, Ge(1), Le(1000)] = 20
-    """Different `backlog.query` that are asked in one tick at most, shared by all namespaces alike. Each is asked
-    within five minutes, 1,200 with the defaults; what is beyond is not asked, and told so. Default 20."""
+    """Most different `backlog.query` that are asked in one tick, shared equally by all namespaces. Each is asked
+    within five minutes, so there may be 1,200 with the defaults. Those beyond are not asked, and their applications
+    say so. Default 20."""
     leader_election: bool = True
     """Whether a Lease decides which replica acts. Without it there must be one process only. Default true."""
     lease_name: Namespace = "headgate-operator"
@@ -217,8 +219,8 @@ class Settings(BaseModel):
     lease_retry_period: Timeout = timedelta(seconds=2)
     """Time between two tries to renew the lease or to take it. Default 2s."""
     identity: Annotated[str, Field(min_length=1, max_length=253)] = Field(default_factory=_own_identity)
-    """Name of this process in the Lease, unlike that of any other. The name of the pod is a good one: after a
-    crash its container takes its own lease again without a wait. Default: host name, pid and chance."""
+    """Name of this process in the Lease, unlike that of any other. The name of the pod is a good one: after a crash
+    its container takes its own lease again without a wait. Default: host name, pid and random digits."""
     metrics_bind_address: BindAddress = ":8080"
     """Where the operator's own metrics are served, at `/metrics`. Port 0 is any free one. Default `:8080`."""
     probe_bind_address: BindAddress = ":8081"
