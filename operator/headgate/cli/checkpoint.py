@@ -21,8 +21,8 @@ def checkpoint(
 ) -> None:
     """Ask queries of an application to commit now instead of when their interval is over.
 
-    The next batch is due at once; one that runs is not cut short. It writes the moment into the annotation
-    headgate.dev/checkpoint.
+    The next batch is due at once; a running batch is not cut short. The command writes the moment into the
+    annotation headgate.dev/checkpoint.
 
     Exit code 0: asked. 1: there is no such application or query, or the cluster did not do it. 2: a bad option or
     kubeconfig.

@@ -36,7 +36,7 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
     context: Context = None,
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Look for what is in the way, and say what to do about each.
+    """Look for problems, and say what to do about each.
 
     In a cluster it checks the versions of API server, CRD and operator, who leads, the operator's rights in the
     namespace, and whether Prometheus answers. For each application it checks whether its metrics arrive, its control
@@ -44,8 +44,8 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
     mode. With --local it checks Python, Java, Spark and the shim: it runs a query of a few records under
     headgate-run, which takes some ten seconds. It changes nothing.
 
-    Exit code 0: nothing was found to be in the way; warnings, and what cannot be seen, do not count. 1: there is a
-    problem, or the cluster did not answer. 2: a bad option or kubeconfig.
+    Exit code 0: no problem was found; warnings, and what cannot be seen, do not count. 1: there is a problem, or the
+    cluster did not answer. 2: a bad option or kubeconfig.
     """
     from headgate.cli.checks import exit_code
     from headgate.errors import UsageError

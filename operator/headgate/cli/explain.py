@@ -23,7 +23,7 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
     diff: Annotated[
         tuple[str, str] | None,
         typer.Option(
-            metavar="OLD NEW", help="What the change from one to the other does, each given as above."
+            metavar="OLD NEW", help="What the change from OLD to NEW does; each is a FILE or app/NAME."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write the changes as JSON.")] = False,
@@ -31,7 +31,7 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
         str | None,
         typer.Option(
             metavar="URL",
-            help="Metrics of the job's driver, such as http://localhost:8090/metrics: say by them whose word holds.",
+            help="Metrics of the job's driver, such as http://localhost:8090/metrics, which say whose word holds.",
         ),
     ] = None,
     namespace: Namespace = None,
@@ -40,12 +40,12 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
 ) -> None:
     """Say in words what a resource will do, setting by setting, and how a change of each takes effect.
 
-    Each line starts with its update mode: operator (it alone acts on it), live (the running job acts on it from its
-    next batch on), executors (some come or go, the query goes on), restart (the driver is stopped at the end of
-    a batch and started anew). With --diff app/NAME FILE it says what kubectl apply would do.
+    Each line starts with its update mode: operator (it alone acts on the setting), live (the running job acts on it
+    from its next batch on), executors (some come or go, the query goes on), restart (the driver is stopped at the
+    end of a batch and started again). With --diff app/NAME FILE it says what kubectl apply would do.
 
-    The last lines say for each setting whose word holds: the resource's (document), an option's in the job, a
-    property's, or the default. Options are known only if --metrics names the driver; that works without a FILE, too.
+    The last lines say where the value in force comes from: the resource (document), an option in the job, a
+    property, or the default. Options are known only if --metrics names the driver; that works without a FILE, too.
 
     Exit code 0: explained. 1: a resource is refused, the cluster does not have it, or the driver does not tell its
     metrics. 2: a bad option, or a file that cannot be read.

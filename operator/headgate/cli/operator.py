@@ -13,12 +13,12 @@ OPTIONS: tuple[tuple[str, ...], ...] = (
     ("default_image", "IMAGE", "Image where a resource names none; default none."),
     ("driver_service_account", "NAME", "Service account of driver pods; default headgate-driver."),
     ("driver_run_as_user", "UID", "User id of drivers and executors, 0: the namespace's; default 185."),
-    ("workers", "N", "Applications worked on at the same time; default 16."),
+    ("workers", "N", "Applications reconciled at the same time; default 16."),
     ("tick", "DURATION", "Time between two looks at the metrics; default 5s."),
-    ("resync", "DURATION", "Time between two comparisons with what is there; default 5m."),
+    ("resync", "DURATION", "Time between two comparisons with a listing; default 5m."),
     ("status_refresh", "DURATION", "How old the numbers in a status get; default 30m."),
     ("api_timeout", "DURATION", "Longest wait for an answer of the API server; default 15s."),
-    ("drain_timeout", "DURATION", "Longest wait at the end for what is running; default 20s."),
+    ("drain_timeout", "DURATION", "Longest wait at the end for running reconciles; default 20s."),
     ("prometheus_url", "URL", "Prometheus to ask; default none.", PROMETHEUS),
     ("prometheus_bearer_token_file", "FILE", "File with a token.", PROMETHEUS),
     ("prometheus_username", "NAME", "User for basic authentication.", PROMETHEUS),
@@ -46,11 +46,11 @@ OPTIONS: tuple[tuple[str, ...], ...] = (
     (
         "lease_renew_deadline",
         "DURATION",
-        "After so long without a renewal the leader ends; default 10s.",
+        "How long a leader goes on without a renewal; default 10s.",
         LEASE,
     ),
     ("lease_retry_period", "DURATION", "Time between two tries; default 2s.", LEASE),
-    ("identity", "NAME", "Name in the Lease, unlike any other; default made up.", LEASE),
+    ("identity", "NAME", "Unique name of this process in the Lease; default a random one.", LEASE),
     ("metrics_bind_address", "ADDRESS", "Where own metrics are served; default :8080."),
     ("probe_bind_address", "ADDRESS", "Where probes are served; default :8081."),
     ("log_format", "FORMAT", "json or text; default json."),
@@ -66,8 +66,8 @@ def operator(**options: Any) -> None:
     """Serve the SparkApplications of a cluster, until SIGTERM.
 
     Each option can also be given as HEADGATE_… in the environment, or in camelCase in the settings file.
-    Outside a cluster the connection is that of kubeconfig. Exit code 0: stopped as asked. 1: it lost its
-    lease, or cannot go on; start it again. 2: the settings are refused.
+    It connects by KUBECONFIG, else as its own pod, else by ~/.kube/config. Exit code 0: stopped as asked. 1: it
+    lost its lease, or cannot go on; start it again. 2: the settings are refused, or there is no cluster.
     """
     import os
 

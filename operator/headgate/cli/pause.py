@@ -47,10 +47,9 @@ def unpause(
     context: Context = None,
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Read sources of an application again that were paused by headgate pause.
+    """Read again from sources of an application that headgate pause has paused.
 
-    It takes them out of the annotation headgate.dev/paused. What the resource itself declares as paused it cannot
-    undo.
+    It takes them out of the annotation headgate.dev/paused. It cannot undo a pause that the resource itself declares.
 
     Exit code 0: done. 1: there is no such application or source, the cluster did not do it, or the resource declares
     the pause. 2: a bad option or kubeconfig.

@@ -26,9 +26,9 @@ def status(  # noqa: PLR0913, PLR0917  each is an option of the command
 ) -> None:
     """Show an application of a cluster in full, or one line for each of them, worst first.
 
-    In full means: its state and conditions; for each query the verdict, interval, grant, rate and estimate; for each
-    source its lag, its votes and what holds it; whose word holds for the settings that the resource gives, in fields
-    or in properties; and the last Events. A dash is a value that nobody knows.
+    Of one application it shows state, conditions and the last Events; for each query the verdict, interval, grant,
+    rate and estimate; for each source its lag, its votes and what holds it; and whose word holds for the settings
+    that the resource gives, in fields or in properties. A dash is a value that nobody knows.
 
     Exit code 0: shown. 1: there is no such application, or the cluster did not answer. 2: a bad option or kubeconfig.
     """

@@ -30,10 +30,10 @@ def support_bundle(  # noqa: PLR0913, PLR0917  each is an option of the command
 ) -> None:
     """Write an archive that helps others to find a fault.
 
-    From a cluster it has the findings of headgate doctor, the applications with their Events, their pods and the ends
-    of their logs, and the same of the operator. With --state-dir it has the files of that run. Values of sparkConf,
-    arguments, variables and annotations that are not Headgate's are left out, and everything else that looks like a
-    secret is masked. This may miss a secret, so look through the archive before you send it.
+    From a cluster it takes the findings of headgate doctor, the applications with their Events, their pods and the
+    ends of their logs, and the same of the operator. With --state-dir it takes the files of that run. It leaves out
+    values of sparkConf, arguments, variables and annotations that are not Headgate's, and masks everything else that
+    looks like a secret. This may miss a secret, so look through the archive before you send it.
 
     Exit code 0: written; it names what could not be read. 1: there is no such application, or the cluster did
     not answer. 2: a bad option, or the archive cannot be written.

@@ -6,7 +6,7 @@ import typer
 
 from headgate.cli.cluster.options import Context, Kubeconfig, Name, Namespace, Where
 
-Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Return only when it has happened.")]
+Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Return only when it is done.")]
 Timeout: TypeAlias = Annotated[
     str, typer.Option(metavar="DURATION", help="How long --wait waits, such as 90s or 5m.")
 ]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def top(  # noqa: PLR0913, PLR0917  each is an option of the command
     once: Annotated[
-        bool, typer.Option("--once", help="Show it once and end; so does output to a file.")
+        bool, typer.Option("--once", help="Show them once and exit, as when the output is a file.")
     ] = False,
     every: Annotated[
         float, typer.Option("--every", min=0.5, metavar="SECONDS", help="Time between two looks.")
@@ -28,10 +28,11 @@ def top(  # noqa: PLR0913, PLR0917  each is an option of the command
 ) -> None:
     """Show all applications of a cluster, refreshed, worst first.
 
-    The order: failed or stalled, failing again and again, of unknown state, never catching up, without metrics, in
-    backlog, starting or stopping, live, at rest; the larger lag first. Of several queries the one furthest behind is
-    shown. EXECUTORS has how many run and how many were asked for. HELD-BY has what keeps a source from being read,
-    and which source it waits for. headgate status NAME says whose word holds for a setting. Ctrl-C ends it.
+    They come in this order: failed or stalled, failing again and again, of unknown state, never catching up, without
+    metrics, in backlog, starting or stopping, live, at rest; of two alike, the larger lag first. Of several queries
+    it shows the one furthest behind. EXECUTORS has how many run and how many were asked for. HELD-BY has what keeps
+    a source from being read, and which source it waits for. headgate status NAME says whose word holds for a
+    setting. Ctrl-C ends it.
 
     Exit code 0: shown. 1: the cluster did not answer the first time. 2: a bad option or kubeconfig.
     """
