@@ -29,6 +29,7 @@ CONTROL_DOCUMENT = (ROOT / "docs/control-document.md").read_text(encoding="utf-8
 METRICS = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
 OPERATIONS = (ROOT / "docs/operations.md").read_text(encoding="utf-8")  # held to the operator by its own test
 SOURCES = (ROOT / "docs/sources.md").read_text(encoding="utf-8")
+EXPRESSIONS = "Expressions of your own: `backlog.query`"
 
 EXAMPLES = re.findall(r"```json\n(.*?)```", CONTROL_DOCUMENT, re.DOTALL)
 OBJECTS = {
@@ -156,6 +157,13 @@ def test_no_page_names_a_metric_that_there_is_not():
     for page in PAGES:
         named = set(re.findall(r"\bheadgate_\w+(?![\w*./-])", page.read_text(encoding="utf-8")))
         assert named - packages <= known, page
+
+
+def test_an_example_of_a_backlog_query_is_true_where_it_compares_with_zero():
+    """`up == 0` returns a sample whose value is 0, which votes no; with `bool` it returns 1."""
+    expressions = re.findall(r"```promql\n(.*?)```", section(METRICS, EXPRESSIONS), re.DOTALL)
+    assert expressions
+    assert [each for each in expressions if re.search(r"(==|<=|>=) 0", each)] == []
 
 
 def test_every_read_limit_is_explained():
