@@ -27,8 +27,8 @@ def local(  # noqa: PLR0913, PLR0917  each is an option of the command
     Ctrl-C stops it at the end of the running batch; a second Ctrl-C stops it at once. Exit code 0: completed, or
     stopped as asked. 1: the resource is refused. 2: a bad option, or no such file. 75: its checkpoint, or its
     state folder, is in use. 76: a batch does not fit in memory. 78: the job cannot be governed with this set-up.
-    79: stopped before it had read everything. 80: its JVM died for want of memory. 137: it had to be killed. 141:
-    stopped, since nobody read the output. Otherwise the exit code of the job.
+    79: stopped before it had read everything. 80: its JVM ran out of memory and died. 137: it had to be killed.
+    141: stopped, since nobody read the output. Otherwise the exit code of the job.
     """
     from headgate.cli.local.session import Options, run_locally
 
