@@ -57,6 +57,17 @@ _GIVE_TIMESTAMPS: Final = (
 )
 
 
+def stands(reported: SourceMetrics) -> bool:
+    """Return whether the driver reports how a member stands, as it does from its first planning on."""
+    known = (reported.alignment_limit, reported.alignment_floor, reported.alignment_held_by)
+    return any(one is not None for one in known)
+
+
+def takes_part(reported: SourceMetrics) -> bool:
+    """Return whether the driver asks for its event times: then it reports how many partitions have none, or 0."""
+    return stands(reported) or reported.unreadable_partitions is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
     """One source of a group, and what is reported of it."""
@@ -78,21 +89,6 @@ class Member:
         """What its group waits for, as people write it: a member, and which of its partitions."""
         member, partition = self.reported.alignment_held_by, self.reported.alignment_held_by_partition
         return member if member is None or partition is None else f"{member} (partition {partition})"
-
-    @property
-    def stands(self) -> bool:
-        """Whether the driver reports how it stands, as it does from its first planning on."""
-        known = (
-            self.reported.alignment_limit,
-            self.reported.alignment_floor,
-            self.reported.alignment_held_by,
-        )
-        return any(one is not None for one in known)
-
-    @property
-    def takes_part(self) -> bool:
-        """Whether the driver asks for its event times: it then reports how many partitions have none, if only 0."""
-        return self.stands or self.reported.unreadable_partitions is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,9 +154,9 @@ def _is_left_out(member: Member, of_query: Sequence[Member], planned: Collection
 
     What ends with a file or a row never takes part, so that this is known before.
     """
-    if member.takes_part or member.reported.read_limit is None:
+    if takes_part(member.reported) or member.reported.read_limit is None:
         return False
-    has_been_asked = member.name in planned or any(other.stands for other in of_query)
+    has_been_asked = member.name in planned or any(stands(other.reported) for other in of_query)
     return member.reported.read_limit != "offsets" or has_been_asked
 
 

@@ -34,7 +34,7 @@ def lag_known(application: SparkApplication, seen: Seen) -> Untimed | None:
     untold = [told for query in asking if (told := untold_lag(query, found.get(query.name))) is not None]
     if untold:
         return Untimed("LagKnown", FALSE, NO_EVENT_TIME, "; ".join(untold))
-    if all((metrics := found.get(query.name)) is not None and _has_told(metrics) for query in asking):
+    if all((metrics := found.get(query.name)) is not None and has_told(metrics) for query in asking):
         return Untimed("LagKnown", TRUE, LAG_REPORTED, "the lag of every query with a watermarkLag is known")
     return not_known("LagKnown")
 
@@ -47,7 +47,7 @@ def untold_lag(query: Query, found: QueryMetrics | None) -> str | None:
     asked = _asked(query)
     if not asked or found is None or found.data_batches is None or found.data_batches < BATCHES:
         return None
-    if _has_told(found) or found.future_batches or _cannot_tell_now(found):
+    if has_told(found) or found.future_batches or _cannot_tell_now(found):
         return None
     return (
         f"query {query.name}: backlog.watermarkLag of {', '.join(asked)} never says yes, since the query has no "
@@ -62,10 +62,11 @@ def _asked(query: Query) -> list[str]:
 
 def _cannot_tell_now(found: QueryMetrics | None) -> bool:
     """Return whether nothing is told because the query is live in real-time mode."""
-    return found is not None and found.real_time is True and not _has_told(found)
+    return found is not None and found.real_time is True and not has_told(found)
 
 
-def _has_told(found: QueryMetrics) -> bool:
+def has_told(found: QueryMetrics) -> bool:
+    """Return whether a lag, or a watermark, is known of the query."""
     by_source = any(
         source.watermark_lag_seconds is not None or source.watermark is not None
         for source in found.sources.values()

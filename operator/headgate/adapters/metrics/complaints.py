@@ -7,7 +7,8 @@ in an alignment group.
 from collections.abc import Iterator
 
 from headgate.adapters.metrics.watched import Watched
-from headgate.reconcile.no_lag import BATCHES
+from headgate.reconcile.alignment import takes_part
+from headgate.reconcile.no_lag import BATCHES, has_told
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics
 
 Complaints = tuple[object, ...]
@@ -72,13 +73,7 @@ def _is_over_limit(source: SourceMetrics) -> bool:
 
 def _is_left_out(source: SourceMetrics) -> bool:
     """Return whether the driver does not ask for its event times, though something of it was planned."""
-    asked = (
-        source.alignment_limit,
-        source.alignment_floor,
-        source.alignment_held_by,
-        source.unreadable_partitions,
-    )
-    if any(one is not None for one in asked) or source.read_limit is None:
+    if takes_part(source) or source.read_limit is None:
         return False
     return source.read_limit != "offsets" or bool(source.planned_records)
 
@@ -92,10 +87,5 @@ def _without_lag(details: DriverMetrics, driver: DriverMetrics | None, watched: 
         if (query := details.queries.get(name)) is not None
         and (query.data_batches or 0.0) >= BATCHES
         and not query.real_time
-        and not _has_lag(driver, name)
+        and not (driver is not None and has_told(driver.queries.get(name, QueryMetrics())))
     )
-
-
-def _has_lag(driver: DriverMetrics | None, query: str) -> bool:
-    known = None if driver is None else driver.queries.get(query)
-    return known is not None and any(one.watermark_lag_seconds is not None for one in known.sources.values())
