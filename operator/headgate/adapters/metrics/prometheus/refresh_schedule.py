@@ -6,11 +6,12 @@ details, too. And some details are complaints, which are worth a reconcile once 
 fetched at nearly each scrape, of thousands every four minutes.
 
 All drivers of a cluster are first seen at once. Were the details of each fetched only once they are too old, one tick
-of many would fetch those of all. So a tick that has time left fetches some before that, the oldest first.
+of many would fetch those of all. So each tick fetches some before that, the oldest first, and no more than it has to:
+what it fetches takes as long as the columns of as many drivers.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from headgate.adapters.metrics.prometheus.details import KEPT_SECONDS, MOST_PODS
@@ -23,7 +24,7 @@ LONGEST_SECONDS = KEPT_SECONDS * 0.8
 SOON_TICKS = 2
 """A reconcile is soon that comes before so many more ticks: Prometheus may be late with one of them."""
 YOUNGEST = 0.5
-"""Before details have reached this part of it, they are not renewed; in the rest of it everybody gets a turn."""
+"""Before details have reached this part of it, they are not renewed."""
 
 
 def refresh_seconds(drivers: int) -> float:
@@ -53,27 +54,28 @@ class RefreshSchedule:
     def next(self, published: Published, current: Mapping[Key, Pod], without: frozenset[Pod]) -> list[Pod]:
         """Return the drivers whose details are to be fetched, the most urgent first.
 
-        These are all who are reconciled soon, or whose details are older than they should get, and of the others as
-        many as fill the share of a tick.
+        These are all who are reconciled soon, or whose details are older than they should get. Of the others they are
+        as few as suffice: were so many fetched in each tick from now on, nobody's would get older than that.
         """
         ages = sorted(self._ages(published, current, without), key=lambda found: found[0], reverse=True)
-        overdue = sum(1 for age, _ in ages if age >= 1.0)
-        part = min(max(0.0, self.gap) / ((1 - YOUNGEST) * refresh_seconds(len(current))), 1.0)
-        share = math.ceil(len(current) * part)
-        return [pod for _, pod in ages[: max(overdue, share - len(without))]]
+        tick = max(0.0, self.gap) / refresh_seconds(len(current))
+        fewest = max((place * _share(tick, 1.0 - age) for place, (age, _) in enumerate(ages, 1)), default=0.0)
+        return [pod for age, pod in ages[: math.ceil(fewest)] if age >= YOUNGEST]
 
     def _ages(
         self, published: Published, current: Mapping[Key, Pod], without: frozenset[Pod]
-    ) -> list[tuple[float, Pod]]:
-        """Return how old the details are that can be renewed, as parts of the age that they should reach at most."""
-        ages: list[tuple[float, Pod]] = []
+    ) -> Iterator[tuple[float, Pod]]:
+        """Yield how old the details are that can be renewed, as parts of the age that they should reach at most."""
         soon = self.now + SOON_TICKS * max(0.0, self.gap)
         longest = refresh_seconds(len(current))
         for key, pod in current.items():
-            known = published.details.get(pod)
-            is_soon = self.planned.get(key, math.inf) <= soon
-            is_urgent = known is None or is_soon or known.at > self.now  # the clock was set back
-            part = math.inf if known is None or is_urgent else (self.now - known.at) / longest
-            if part >= YOUNGEST and pod not in without and is_behind(published, pod):
-                ages.append((part, pod))
-        return ages
+            if pod not in without and is_behind(published, pod):
+                known = published.details.get(pod)
+                is_soon = self.planned.get(key, math.inf) <= soon
+                is_urgent = known is None or is_soon or known.at > self.now  # the clock was set back
+                yield (math.inf if known is None or is_urgent else (self.now - known.at) / longest), pod
+
+
+def _share(tick: float, left: float) -> float:
+    """Return which part of something has to be done in one tick to be done in the time that is left."""
+    return tick / left if tick < left else 1.0
