@@ -9,7 +9,7 @@ import pytest
 from headgate.api.status import Condition, ConditionStatus
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate.reconcile.readiness import FIRST_SCRAPE_SECONDS
-from headgate.reconcile.readings import DriverMetrics
+from headgate.reconcile.readings import Column, DriverMetrics
 from headgate_contract import metrics as names
 from support.looping import Loop, application, query
 
@@ -245,6 +245,19 @@ def test_an_application_without_a_driver_is_not_said_to_be_in_no_backlog() -> No
     assert (loop.memory.status.summary.backlog, loop.memory.status.summary.interval) == (None, None)
     for kind in ("Backlog", "Throttled"):
         assert (condition(loop, kind).status, condition(loop, kind).reason) == (UNKNOWN, "MetricsUnavailable")
+
+
+def test_what_holds_sources_is_unknown_where_that_alone_is_stale() -> None:
+    """Prometheus answers the other queries of a look, and not the one that lists what is held."""
+    loop = running()
+    loop.world.metrics.lacks[Column.EXCEPTIONS] = loop.now
+    loop.acknowledged_reconcile(60)
+    assert (condition(loop, "Throttled").status, condition(loop, "MetricsAvailable").status) == (FALSE, TRUE)
+    loop.acknowledged_reconcile()
+    assert (condition(loop, "Throttled").status, condition(loop, "MetricsAvailable").status) == (
+        UNKNOWN,
+        TRUE,
+    )
 
 
 @pytest.mark.parametrize("gone", [0, 1])

@@ -11,7 +11,7 @@ from headgate.api.status import SparkApplicationStatus
 from headgate.decision.driver import Exit, Obstacle, SeenDriver
 from headgate.reconcile.launch import Launch
 from headgate.reconcile.ports import Event, Outage, OutageReason, Ports, Problem, WritePolicy
-from headgate.reconcile.readings import DriverMetrics
+from headgate.reconcile.readings import Column, DriverMetrics
 from headgate_contract import ControlDocument
 from headgate_contract import metrics as names
 from support.reported import reported
@@ -64,6 +64,8 @@ class FakeMetrics:
     outage: Outage | None = None
     has_details: bool = True
     """Whether more is known than votes depend on."""
+    lacks: dict[Column, float] = field(default_factory=dict)
+    """Columns that are from before, and from when (Unix time)."""
     asked: int = 0
 
     def sample(self, now: float, attempt: int) -> DriverMetrics | Outage:
@@ -73,6 +75,7 @@ class FakeMetrics:
         driver = reported(self.values, now, attempt, has_details=self.has_details)
         if self.has_details and not driver.says_nothing and driver.stopping is None:
             driver.stopping = False  # as on every page
+        driver.older |= self.lacks
         return driver
 
     def hangs(self) -> None:

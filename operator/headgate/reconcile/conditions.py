@@ -26,6 +26,7 @@ from headgate.reconcile.readiness import (
     reconciling,
     stalled,
 )
+from headgate.reconcile.readings import Column
 from headgate.reconcile.times import duration_text
 from headgate_contract.held import HeldBy
 
@@ -51,7 +52,7 @@ def conditions(
             _backlog(plan),
             lag_known(application, seen),
             aligned(groups, seen),
-            _throttled(seen, memory),
+            _throttled(application, seen, memory),
             _metrics_available(seen),
             executors_missing(seen, plan, memory),
             backlog_conf.answer(plan.choice, seen),
@@ -77,7 +78,7 @@ def _backlog(plan: Plan) -> Untimed:
     return Untimed("Backlog", FALSE, NO_BACKLOG, "no query is in backlog")
 
 
-def _throttled(seen: Seen, memory: LoopMemory) -> Untimed:
+def _throttled(application: SparkApplication, seen: Seen, memory: LoopMemory) -> Untimed:
     if seen.metrics is None:
         return not_known("Throttled")
     held = [
@@ -88,6 +89,11 @@ def _throttled(seen: Seen, memory: LoopMemory) -> Untimed:
     ]
     if held:
         return Untimed("Throttled", TRUE, RATE_LIMIT, f"held by their rate limit: {', '.join(held)}")
+    if (
+        seen.metrics.at_of(Column.EXCEPTIONS)
+        < seen.now - application.spec.metrics.stale_after.total_seconds()
+    ):
+        return not_known("Throttled")
     return Untimed("Throttled", FALSE, NO_LIMIT_REACHED, "no source is held by its rate limit")
 
 
