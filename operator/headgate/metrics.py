@@ -80,7 +80,7 @@ HELP: Mapping[str, str] = {
     "queue_longest_wait_seconds": "For how long one of them has been waiting.",
     "reconcile_longest_running_seconds": "For how long a reconcile that has not ended has been going on.",
     "control_longest_pending_seconds": "For how long a running driver has not reported the control document that was "
-    "published for it.",
+    "published for it; one that nobody hears does not count.",
     "namespaces_unserved": "Namespaces that should be served and are not: rights are missing there, or the API "
     "server refuses.",
     "stalled_applications": "Applications that wait for a person.",

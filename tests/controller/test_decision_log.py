@@ -170,6 +170,19 @@ def test_a_document_that_the_operator_before_has_published_is_awaited_as_well(to
     assert told.decision_log.longest_pending(told.loop.now + 50) == 0
 
 
+def test_a_document_is_not_said_to_be_pending_while_nobody_hears_the_driver(told: Told) -> None:
+    """It may have it, as where there is no Prometheus to ask; once it is heard, and does not, all the time counts."""
+    told.runs()
+    told.loop.declare(queries=[query(checkpoint={"interval": "9s"})])
+    told.reconcile()
+    told.loop.world.metrics.hangs()
+    told.reconcile(300)
+    assert told.decision_log.longest_pending(told.loop.now) == 0
+    told.loop.world.metrics.answers()
+    told.reconcile(60)
+    assert told.decision_log.longest_pending(told.loop.now) == 360
+
+
 def test_a_document_for_a_driver_that_starts_is_not_measured(told: Told) -> None:
     told.reconcile()
     told.reconcile(60)

@@ -53,6 +53,8 @@ class DecisionLog:
     _refused: set[Key] = field(default_factory=set)
     _published: dict[Key, tuple[int, float]] = field(default_factory=dict)
     """Generations of documents that a running driver was given and does not report yet, and when (Unix time)."""
+    _unheard: set[Key] = field(default_factory=set)
+    """Of whose drivers nobody knows what they have in force."""
 
     def __post_init__(self) -> None:
         for kind, reasons in (("verdict", (NOT_IN_BACKLOG, *Reason)), ("driver", StepReason)):
@@ -86,22 +88,26 @@ class DecisionLog:
         if (before := self._before.pop(key, None)) is not None:
             self._states[before.state] -= 1
         self._refused.add(key)
-        self._published.pop(key, None)
+        self._await_no_more(key)
 
     def gone(self, key: Key) -> None:
         self._refused.discard(key)
         if (before := self._before.pop(key, None)) is not None:
             self._states[before.state] -= 1
             log.info("the application is gone", application=str(key))
-        self._published.pop(key, None)
+        self._await_no_more(key)
 
     def states(self) -> Mapping[str, int]:
         """Return how many applications are in each state; may be asked from any thread."""
         return {**{str(state): self._states[state] for state in State}, REFUSED: len(self._refused)}
 
     def longest_pending(self, now: float) -> float:
-        """Return for how long a running driver has not reported its document (`now` is Unix time); any thread."""
-        return max((now - at for _, at in list(self._published.values())), default=0.0)
+        """Return for how long a running driver that is heard has not reported its document; any thread may ask.
+
+        `now` is Unix time. A driver that nobody hears may have it.
+        """
+        heard = (at for key, (_, at) in list(self._published.items()) if key not in self._unheard)
+        return max((now - at for at in heard), default=0.0)
 
     def _verdict(self, key: Key, query: str, verdict: Verdict) -> None:
         reason = _reason(verdict)
@@ -119,9 +125,10 @@ class DecisionLog:
         """Measure how long a running driver takes to report the document that it was given."""
         seen, document = outcome.seen, outcome.plan.document
         if outcome.plan.step.state is not State.RUNNING:
-            self._published.pop(key, None)  # one that starts reads it when it has started
+            self._await_no_more(key)  # one that starts reads it when it has started
             return
         reported = None if seen.metrics is None else seen.metrics.control_generation
+        (self._unheard.add if reported is None else self._unheard.discard)(key)
         awaited, since = self._published.get(key, (None, seen.now))
         if awaited is not None and reported is not None and not is_later(awaited, reported):
             heard_at = seen.metrics.at if seen.metrics else seen.now
@@ -133,6 +140,10 @@ class DecisionLog:
             is_new |= is_later(document.generation, reported)
         if is_new and awaited != document.generation:
             self._published[key] = document.generation, seen.now
+
+    def _await_no_more(self, key: Key) -> None:
+        self._published.pop(key, None)
+        self._unheard.discard(key)
 
 
 def _reason(verdict: Verdict) -> str:
