@@ -45,9 +45,7 @@ def untold_lag(query: Query, found: QueryMetrics | None) -> str | None:
     A query whose event times are too far ahead to count has them, and is told of elsewhere.
     """
     asked = _asked(query)
-    if not asked or found is None or found.data_batches is None or found.data_batches < BATCHES:
-        return None
-    if has_told(found) or found.future_batches or _cannot_tell_now(found):
+    if not asked or found is None or not has_none(found, told=has_told(found)):
         return None
     return (
         f"query {query.name}: backlog.watermarkLag of {', '.join(asked)} never says yes, since the query has no "
@@ -63,6 +61,12 @@ def _asked(query: Query) -> list[str]:
 def _cannot_tell_now(found: QueryMetrics | None) -> bool:
     """Return whether nothing is told because the query is live in real-time mode."""
     return found is not None and found.real_time is True and not has_told(found)
+
+
+def has_none(found: QueryMetrics, *, told: bool) -> bool:
+    """Return whether a query has run for long enough to tell a lag, and has none; `told`: one is known of it."""
+    is_old = found.data_batches is not None and found.data_batches >= BATCHES
+    return is_old and not (told or found.future_batches or found.real_time)
 
 
 def has_told(found: QueryMetrics) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from headgate.adapters.metrics.watched import Watched
 from headgate.reconcile.alignment import takes_part
-from headgate.reconcile.no_lag import BATCHES, has_told
+from headgate.reconcile.no_lag import has_none, has_told
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics
 
 Complaints = tuple[object, ...]
@@ -79,13 +79,12 @@ def _is_left_out(source: SourceMetrics) -> bool:
 
 
 def _without_lag(details: DriverMetrics, driver: DriverMetrics | None, watched: Watched) -> tuple[str, ...]:
-    """Return the queries with a `watermarkLag` that have run for long enough to tell a lag, and have told none."""
+    """Return the queries with a `watermarkLag` that have none."""
+    lags = {} if driver is None else driver.queries
     asked = dict.fromkeys(one.id[0] for one in watched.sources if one.has_lag)
     return tuple(
         name
         for name in asked
         if (query := details.queries.get(name)) is not None
-        and (query.data_batches or 0.0) >= BATCHES
-        and not query.real_time
-        and not (driver is not None and has_told(driver.queries.get(name, QueryMetrics())))
+        and has_none(query, told=name in lags and has_told(lags[name]))
     )
