@@ -32,8 +32,8 @@ FAILED_TRIAL = Trial(revision=WITH, before={"delays": 1000.0}, after={"delays": 
 OPEN_TRIAL = Trial(revision=WITH, before={"delays": 1000.0})
 
 
-def driver(*, revision: str | None = PLAIN, age: float = 10 * COOL_DOWN, **members: Any) -> LivingDriver:
-    return LivingDriver(attempt=7, started_at=NOW - age, revision=revision, **members)
+def driver(*, revision: str | None = PLAIN, is_ready: bool = True, **members: Any) -> LivingDriver:
+    return LivingDriver(attempt=7, is_ready=is_ready, revision=revision, **members)
 
 
 def moment(*, backlog: bool | None = True, **members: Any) -> ConfInputs:
@@ -50,8 +50,13 @@ def moment(*, backlog: bool | None = True, **members: Any) -> ConfInputs:
     )
 
 
-def conf(*, backlog: bool | None = True, since: float = LONG_AGO, **members: Any) -> BacklogConf:
-    return BacklogConf(backlog=backlog, since=since, **members)
+def conf(
+    *, backlog: bool | None = True, since: float = LONG_AGO, age: float = 10 * COOL_DOWN, **members: Any
+) -> BacklogConf:
+    """What is known while attempt 7 runs, which was ready `age` seconds ago."""
+    return BacklogConf(
+        backlog=backlog, since=since, **{"ready_attempt": 7, "ready_since": NOW - age} | members
+    )
 
 
 IN_FORCE = conf(in_force=True, restarted_at=LONG_AGO, restarted_attempt=6)
@@ -68,9 +73,16 @@ ROWS: dict[str, tuple[BacklogConf, ConfInputs, bool, ConfReason, float | None]] 
     "a backlog is old enough": (
         conf(since=NOW - UPTIME), moment(), True, ConfReason.RESTARTING, None),
     "the driver is a little too young": (
-        conf(), moment(driver=driver(age=UPTIME - 1)), False, ConfReason.MINIMUM_UPTIME, NOW + 1),
+        conf(age=UPTIME - 1), moment(), False, ConfReason.MINIMUM_UPTIME, NOW + 1),
     "the driver is old enough": (
-        conf(), moment(driver=driver(age=UPTIME)), True, ConfReason.RESTARTING, None),
+        conf(age=UPTIME), moment(), True, ConfReason.RESTARTING, None),
+    "the driver has just been seen to be ready": (
+        conf(ready_attempt=6), moment(), False, ConfReason.MINIMUM_UPTIME, NOW + UPTIME),
+    "the driver is not ready yet": (
+        conf(ready_attempt=6), moment(driver=driver(is_ready=False)),
+        False, ConfReason.MINIMUM_UPTIME, NOW + UPTIME),
+    "the driver was ready on a clock that was an hour ahead": (
+        conf(age=-3600), moment(), False, ConfReason.MINIMUM_UPTIME, NOW + UPTIME),
     "a backlog that cannot be heard any more": (
         conf(), moment(backlog=None), False, ConfReason.NOT_HEARD, None),
     "restarted a little too lately": (
@@ -92,7 +104,7 @@ ROWS: dict[str, tuple[BacklogConf, ConfInputs, bool, ConfReason, float | None]] 
     "one batch spans the backlog": (
         conf(since=NOW - 1), moment(spans_backlog=True), False, ConfReason.BATCH_SPANS_BACKLOG, None),
     "one batch is about to span it in a young driver": (
-        conf(backlog=False), moment(spans_backlog=True, driver=driver(age=9)),
+        conf(backlog=False, age=9), moment(spans_backlog=True),
         False, ConfReason.BATCH_SPANS_BACKLOG, None),
     "one batch is about to span it, restarted lately": (
         conf(backlog=False, restarted_at=NOW - 9), moment(spans_backlog=True),
@@ -116,7 +128,7 @@ ROWS: dict[str, tuple[BacklogConf, ConfInputs, bool, ConfReason, float | None]] 
         replace(IN_FORCE, trial=FAILED_TRIAL), moment(driver=RUNS_WITH),
         True, ConfReason.INEFFECTIVE_RESTART, None),
     "in force, and soon to be measured": (
-        replace(IN_FORCE, trial=OPEN_TRIAL), moment(driver=driver(revision=WITH, age=UPTIME - 3)),
+        replace(IN_FORCE, trial=OPEN_TRIAL, ready_since=NOW - UPTIME + 3), moment(driver=RUNS_WITH),
         True, ConfReason.IN_FORCE, NOW + 3),
     "the driver stops for it": (
         replace(IN_FORCE, backlog=False), moment(driver=driver(is_ending=True)),
@@ -194,13 +206,13 @@ def test_a_restart_is_judged_by_throughput_before_and_after(
 @pytest.mark.parametrize(
     "too_early",
     [
-        moment(driver=driver(revision=WITH, age=UPTIME - 1)),
+        moment(driver=replace(RUNS_WITH, attempt=8)),
         moment(driver=RUNS_WITH, backlog=None),
         moment(driver=RUNS_WITH, backlog=False),
         moment(driver=driver(revision=None)),
         moment(driver=None, backlog=None),
     ],
-    ids=["a young driver", "nothing heard", "no backlog", "another driver", "no driver"],
+    ids=["a driver that has just begun", "nothing heard", "no backlog", "another driver", "no driver"],
 )
 def test_a_restart_is_not_judged_by_another_moment(too_early: ConfInputs) -> None:
     trial = choose(replace(IN_FORCE, trial=OPEN_TRIAL), too_early).conf.trial
@@ -239,6 +251,8 @@ class World:
     revision: str = PLAIN
     is_ending: bool = False
     restarts: list[tuple[ConfInputs, Choice]] = field(default_factory=list)
+    ages: list[float] = field(default_factory=list)
+    """Of the drivers that were restarted."""
 
     def lives_on(self, seconds: float, heard: bool | None, rate: float | None, spans: bool) -> None:
         self.now += seconds
@@ -249,7 +263,7 @@ class World:
             spans_backlog=spans,
             driver=LivingDriver(
                 attempt=self.attempt,
-                started_at=self.started_at,
+                is_ready=True,
                 revision=self.revision,
                 is_ending=self.is_ending,
             ),
@@ -257,6 +271,7 @@ class World:
         choice = choose(self.conf, seen)
         if choice.conf.restarted_at != self.conf.restarted_at:
             self.restarts.append((seen, choice))
+            self.ages.append(self.now - self.started_at)
             self.is_ending = True
         again = replace(seen, driver=replace(seen.driver, is_ending=self.is_ending))
         assert choose(choice.conf, again).conf == choice.conf, "choosing twice changes nothing"
@@ -294,9 +309,9 @@ def lived(happenings: list[tuple[float, bool | None, float | None, bool, bool]])
 def test_a_driver_is_restarted_only_after_its_minimum_uptime_and_by_a_vote_that_is_heard(
     happenings: list[tuple[float, bool | None, float | None, bool, bool]],
 ) -> None:
-    for seen, choice in lived(happenings).restarts:
-        assert seen.driver is not None
-        assert seen.now - seen.driver.started_at >= MINIMUM_UPTIME_SECONDS
+    world = lived(happenings)
+    for age, (seen, choice) in zip(world.ages, world.restarts, strict=True):
+        assert age >= MINIMUM_UPTIME_SECONDS
         assert seen.backlog is choice.conf.in_force
 
 
@@ -329,7 +344,7 @@ def test_a_choice_that_is_put_off_is_the_same_until_it_is_due(
     happenings: list[tuple[float, bool | None, float | None, bool, bool]], seconds: float
 ) -> None:
     world = lived(happenings)
-    runs = LivingDriver(attempt=world.attempt, started_at=world.started_at, revision=world.revision)
+    runs = LivingDriver(attempt=world.attempt, is_ready=True, revision=world.revision)
     seen = moment(now=world.now + seconds, driver=runs)
     choice = choose(world.conf, seen)
     if choice.until is not None:

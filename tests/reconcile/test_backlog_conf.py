@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from support.looping import Loop, application, query
 CONF = {"spark.sql.shuffle.partitions": "64"}
 WITH_CONF = {"duringBacklog": {"sparkConf": CONF}}
 SCRAPE = 30.0
+BEHIND = {"flights": {"watermark_lag_seconds": 301.0, "pending_records": 1000.0}}
 
 
 def behind(loop: Loop, seconds: float = 301.0, rate: float | None = 50_000.0, **of_query: float) -> None:
@@ -257,14 +259,31 @@ def test_one_batch_that_spans_the_backlog_is_not_interrupted() -> None:
     assert condition(loop).reason == "BatchSpansBacklog"
 
 
+@pytest.mark.parametrize("skew", [-3600.0, 3600.0])
+def test_the_clock_of_a_node_neither_hastens_a_restart_nor_puts_it_off(skew: float) -> None:
+    def dated() -> Loop:
+        loop = running(queries=[query(checkpoint={"interval": "5s", "intervalDuringBacklog": "0s"})])
+        driver = loop.world.drivers.driver
+        assert driver is not None
+        loop.world.drivers.driver = replace(driver, started_at=loop.now + skew)
+        behind(loop, 1.0)
+        loop.acknowledged_reconcile()
+        return loop
+
+    young, old = dated(), dated()
+    passes(old, MINIMUM_UPTIME_SECONDS)
+    for loop, stops in ((young, 0), (old, 1)):
+        loop.world.metrics.reports(started_at=5000.0, sources=BEHIND)
+        loop.acknowledged_reconcile()
+        assert loop.world.drivers.stops == stops
+
+
 def stopped_before_its_batch(**spec: Any) -> Loop:
     """A driver that one batch would have spanned a backlog of, had it not been asked to stop."""
     loop = running(queries=[query(checkpoint={"interval": "5s", "intervalDuringBacklog": "0s"})], **spec)
     behind(loop, 1.0)
     passes(loop, MINIMUM_UPTIME_SECONDS)
-    loop.world.metrics.reports(
-        started_at=5000.0, sources={"flights": {"watermark_lag_seconds": 301.0, "pending_records": 1000.0}}
-    )
+    loop.world.metrics.reports(started_at=5000.0, sources=BEHIND)
     loop.acknowledged_reconcile()
     assert loop.world.drivers.stops == 1
     return loop

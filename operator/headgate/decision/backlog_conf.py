@@ -70,6 +70,10 @@ class BacklogConf:
     """When a driver was last stopped for a verdict."""
     restarted_attempt: int | None = None
     """Which one that was."""
+    ready_attempt: int | None = None
+    """The driver that was last seen to report."""
+    ready_since: float = 0.0
+    """When it was first seen to; its start is dated by the clock of its node."""
     trial: Trial | None = None
 
 
@@ -78,7 +82,8 @@ class LivingDriver:
     """The driver that runs now."""
 
     attempt: int
-    started_at: float
+    is_ready: bool
+    """Whether it reports."""
     revision: str | None = None
     """What it runs; `None`: nobody knows."""
     is_ending: bool = False

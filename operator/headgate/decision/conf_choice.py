@@ -20,7 +20,7 @@ that cannot be heard restarts nothing.
 from collections.abc import Callable
 from dataclasses import replace
 
-from headgate.decision.backlog_conf import BacklogConf, Choice, ConfInputs, ConfReason, LivingDriver, Trial
+from headgate.decision.backlog_conf import BacklogConf, Choice, ConfInputs, ConfReason, Trial
 
 MINIMUM_UPTIME_SECONDS = 300.0
 """Two batches of the usual `intervalDuringBacklog`, and as long as Flink's autoscaler lets a job settle."""
@@ -54,6 +54,16 @@ def clock_was_set_back(conf: BacklogConf, moment: ConfInputs) -> BacklogConf:
     return conf
 
 
+def driver_is_dated(conf: BacklogConf, moment: ConfInputs) -> BacklogConf:
+    """A driver runs since it was first seen to: its node dates its start as well, by a clock that may be wrong."""
+    driver = moment.driver
+    if driver is None or not driver.is_ready:
+        return conf
+    if driver.attempt == conf.ready_attempt and conf.ready_since <= moment.now:
+        return conf
+    return replace(conf, ready_attempt=driver.attempt, ready_since=moment.now)
+
+
 def person_has_seen_to_it(conf: BacklogConf, moment: ConfInputs) -> BacklogConf:
     """Who suspends the application, or changes what its driver starts with, wants it to be tried again."""
     if moment.suspended:
@@ -76,7 +86,7 @@ def trial_is_measured(conf: BacklogConf, moment: ConfInputs) -> BacklogConf:
     trial, driver = conf.trial, moment.driver
     if trial is None or trial.after or driver is None or driver.revision != trial.revision:
         return conf
-    if moment.backlog is not True or moment.now < _tried_at(conf, driver):
+    if moment.backlog is not True or moment.now < _tried_at(conf, moment):
         return conf
     after = {query: moment.throughput[query] for query in trial.before.keys() & moment.throughput.keys()}
     known = {query: rate for query, rate in after.items() if rate is not None}
@@ -85,6 +95,7 @@ def trial_is_measured(conf: BacklogConf, moment: ConfInputs) -> BacklogConf:
 
 UPDATES: tuple[Callable[[BacklogConf, ConfInputs], BacklogConf], ...] = (
     clock_was_set_back,
+    driver_is_dated,
     verdict_is_heard,
     person_has_seen_to_it,
     driver_shows_what_it_runs,
@@ -122,7 +133,7 @@ def driver_runs_as_asked(conf: BacklogConf, moment: ConfInputs) -> Choice | None
     trial, driver = conf.trial, moment.driver
     if not conf.in_force or driver is None or trial is None or trial.after or not trial.before:
         return _as_it_is(conf)
-    due = _tried_at(conf, driver)
+    due = _tried_at(conf, moment)
     return replace(_as_it_is(conf), until=due if due > moment.now else None)
 
 
@@ -148,13 +159,11 @@ def one_batch_spans_the_backlog(conf: BacklogConf, moment: ConfInputs) -> Choice
 
 def driver_is_young(conf: BacklogConf, moment: ConfInputs) -> Choice | None:
     """It has to run for long enough under this verdict; where one batch spans the backlog, under any."""
-    driver = moment.driver
-    if driver is None:
+    if moment.driver is None:
         return None
+    due = _tried_at(conf, moment)
     if conf.backlog and moment.spans_backlog:
-        due = driver.started_at + MINIMUM_UPTIME_SECONDS
-    else:
-        due = _tried_at(conf, driver)
+        due = _ready_since(conf, moment) + MINIMUM_UPTIME_SECONDS
     return Choice(conf=conf, reason=ConfReason.MINIMUM_UPTIME, until=due) if moment.now < due else None
 
 
@@ -176,7 +185,7 @@ def driver_is_restarted(conf: BacklogConf, moment: ConfInputs) -> Choice | None:
         in_force=conf.backlog is True,
         restarted_at=moment.now,
         restarted_attempt=driver.attempt,
-        trial=_trial(conf, moment, driver) if conf.backlog else conf.trial,
+        trial=_trial(conf, moment) if conf.backlog else conf.trial,
     )
     return Choice(conf=_having_left(conf), reason=ConfReason.RESTARTING)
 
@@ -204,14 +213,20 @@ def _did_not_help(conf: BacklogConf) -> bool:
     return conf.trial is not None and conf.trial.helped is False
 
 
-def _tried_at(conf: BacklogConf, driver: LivingDriver) -> float:
+def _ready_since(conf: BacklogConf, moment: ConfInputs) -> float:
+    """Return since when the driver runs; one that does not report yet has not begun to."""
+    is_known = moment.driver is not None and moment.driver.attempt == conf.ready_attempt
+    return conf.ready_since if is_known else moment.now
+
+
+def _tried_at(conf: BacklogConf, moment: ConfInputs) -> float:
     """Return when the driver has run for the minimum uptime under the verdict as it now is."""
-    return max(conf.since, driver.started_at) + MINIMUM_UPTIME_SECONDS
+    return max(conf.since, _ready_since(conf, moment)) + MINIMUM_UPTIME_SECONDS
 
 
-def _trial(conf: BacklogConf, moment: ConfInputs, driver: LivingDriver) -> Trial:
+def _trial(conf: BacklogConf, moment: ConfInputs) -> Trial:
     """Return a trial that begins, with what was measured in this backlog; before it, batches were others."""
-    if moment.now < _tried_at(conf, driver):
+    if moment.now < _tried_at(conf, moment):
         return Trial(revision=moment.revision, before={})
     before = {query: rate for query, rate in moment.throughput.items() if rate}
     return Trial(revision=moment.revision, before=before)
