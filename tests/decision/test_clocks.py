@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.decision.backoff import RestartPolicy
+from headgate.decision.backoff import RestartPolicy, RestartWhen
 from headgate.decision.driver import (
     Desired,
     Exit,
+    Finish,
     History,
     Obstacle,
     Release,
+    Remove,
     SeenDriver,
     State,
     StepReason,
@@ -33,6 +35,16 @@ def test_the_pause_before_a_restart_is_as_long_as_ever(skew: float) -> None:
     ended = SeenDriver(attempt=1, started_at=NOW - 60 + skew, exit=Exit(at=NOW + skew, code=1))
     step = next_step(ended, WANTED, KNOWN, now=NOW, jitter=0.0)
     assert (step.state, step.until) == (State.BACKING_OFF, NOW + 10)
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_an_application_that_has_ended_is_kept_as_long_as_it_asks_for(skew: float) -> None:
+    ended = SeenDriver(attempt=1, started_at=NOW - 60 + skew, exit=Exit(at=NOW + skew, code=0))
+    kept = replace(WANTED, restart=RestartPolicy(policy=RestartWhen.ON_FAILURE), ttl_seconds=600.0)
+    first = next_step(ended, kept, KNOWN, now=NOW, jitter=0.0)
+    assert (first.state, first.until) == (State.COMPLETED, NOW + 600)
+    steps = [next_step(ended, kept, first.history, now=NOW + age, jitter=0.0) for age in (599.0, 600.0)]
+    assert [step.action for step in steps] == [Finish(), Remove()]
 
 
 @pytest.mark.parametrize("skew", [0.0, 3600.0])

@@ -67,7 +67,6 @@ def with_exit(history: History, end: Exit) -> History:
     return replace(
         history,
         ended=True,
-        ended_at=end.at,
         exit_code=end.code,
         exit_note=end.note,
         disrupted=end.is_disruption,
@@ -101,8 +100,8 @@ UPDATES: tuple[Callable[[Situation], History], ...] = (
 
 
 def _booked(s: Situation, end: Exit, *, run_seconds: float) -> History:
-    """Return the history with the end in it. The pause counts from now: `end.at` is on the clock of a node."""
-    history, restart = with_exit(s.history, end), s.desired.restart
+    """Return the history with the end in it. What follows counts from now: `end.at` is on the clock of a node."""
+    history, restart = replace(with_exit(s.history, end), ended_at=s.now), s.desired.restart
     if history.stop_asked_at is not None:
         return history.forgiven()
     if run_seconds > restart.reset_after_seconds:

@@ -180,6 +180,7 @@ class History:
     ended: bool = False
     """Whether its end is booked in what follows."""
     ended_at: float | None = None
+    """When that was booked."""
     exit_code: int | None = None
     exit_note: str | None = None
     disrupted: bool = False
