@@ -134,6 +134,26 @@ def test_a_scrape_that_failed_leaves_what_was_known(drivers: Drivers) -> None:
     assert poller.poll(161.0) == [FLIGHTS]
 
 
+def test_a_driver_that_has_the_address_of_another_one_is_not_taken_for_it(drivers: Drivers) -> None:
+    """As where a pod is gone, its address is another pod's, and the watch has not told it yet."""
+    said = drivers.start(FLIGHTS, page(pending=5.0))
+    poller = drivers.poller(FLIGHTS)
+    poller.poll(100.0)
+    said.application = TRAINS.name
+    said.source(pending=7.0)
+    assert poller.poll(105.0) == []
+    found = poller.metrics(FLIGHTS).sample(105.0, 1)
+    assert isinstance(found, Outage)
+    assert (found.reason, delays(poller).sources["flights"].pending_records) == (
+        OutageReason.CONNECTION_FAILED,
+        5,
+    )
+    assert "serves metrics of application 'trains', not of flights" in found.message
+    poller.watch(FLIGHTS, application(sparkConf={"spark.headgate.application": TRAINS.name}))
+    poller.poll(110.0)
+    assert delays(poller).sources["flights"].pending_records == 7
+
+
 def test_what_one_attempt_said_is_not_known_of_the_next(drivers: Drivers) -> None:
     drivers.start(FLIGHTS, page(), attempt=1)
     poller = drivers.poller(FLIGHTS)

@@ -35,6 +35,8 @@ OUTAGE = "sourceOutage"
 """How long a source that is out of reach is waited for, without its prefix: of all queries of a session alike."""
 LINEAGE = PROPERTY + "fence.lineage"
 """What starts a driver again, and which start it is: `<uid of the resource>/<attempt>`. The operator says it."""
+APPLICATION = PROPERTY + "application"
+"""What a driver calls itself in its metrics, if not as it is told when it starts."""
 CONTROL = PROPERTY + "control"
 """The control document, which a driver is told of when it starts."""
 PROCESS = frozenset(

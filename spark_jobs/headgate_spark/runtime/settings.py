@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from headgate_contract.listening import DEFAULT_PORT, every_address
-from headgate_contract.settings.table import CONTROL, PROPERTY
+from headgate_contract.settings.table import APPLICATION, CONTROL, PROPERTY
 
 PREFIX = PROPERTY
-APPLICATION = PREFIX + "application"
 METRICS_PORT = PREFIX + "metrics.port"
 METRICS_ADDRESS = PREFIX + "metrics.address"
 ADDRESS = PREFIX + "planner.address"

@@ -129,7 +129,7 @@ class DriverPoller:
         self._known = {key: known for key, known in self._known.items() if key in watched}
         for key in watched.keys() - self._running.keys():
             if (located := self._locate(key)) is not None:
-                self._running[key] = (located, self._ask(key, located, now))
+                self._running[key] = (located, self._ask(key, located, now, watched[key].called))
         wait([asked for _, asked in self._running.values()], timeout=self._longest_seconds)
         for key, (located, asked) in list(self._running.items()):
             if asked.done():
@@ -147,12 +147,13 @@ class DriverPoller:
         known = self._known.get(key)
         return None if known is None or known.outage is None else known.outage.reason
 
-    def _ask(self, key: Key, located: Located, now: float) -> Future[Page | Outage]:
+    def _ask(self, key: Key, located: Located, now: float, called: Collection[str]) -> Future[Page | Outage]:
         asked_at = time.monotonic()
 
         def made() -> Page | Outage:
             waited = time.monotonic() - asked_at
-            return scrape(located.address, now + waited if waited >= 1.0 else now, self._timeout_seconds)
+            at = now + waited if waited >= 1.0 else now
+            return scrape(located.address, at, self._timeout_seconds, called)
 
         return self._threads.call(key.namespace, made)
 

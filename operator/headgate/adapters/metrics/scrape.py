@@ -10,7 +10,7 @@ ends with the connection. What goes wrong is an `Outage` with a reason, never an
 import re
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from http import HTTPStatus
 from typing import Final, NamedTuple, TextIO, cast
 
@@ -73,8 +73,13 @@ class _Unusable(Exception):  # noqa: N818  no error of ours: it becomes an `Outa
         self.reason = reason
 
 
-def scrape(address: Address, now: float, timeout_seconds: float) -> Page | Outage:
-    """Return what a driver serves at `address`, as of `now`."""
+def scrape(
+    address: Address, now: float, timeout_seconds: float, called: Collection[str] | None = None
+) -> Page | Outage:
+    """Return what a driver serves at `address`, as of `now`; one that calls itself so, where that is given.
+
+    The address of a pod that is gone is given to another one, which may be a driver too.
+    """
     deadline = time.monotonic() + timeout_seconds
     try:
         with socket.create_connection((address.host, address.port), timeout=timeout_seconds) as connection:
@@ -83,7 +88,7 @@ def scrape(address: Address, now: float, timeout_seconds: float) -> Page | Outag
             request = f"GET /metrics HTTP/1.0\r\nHost: {host}:{address.port}\r\nAccept: text/plain\r\n\r\n"
             connection.sendall(request.encode())
             length = _length(lines)
-            return _page(_body(lines, length), now)
+            return _page(_body(lines, length), now, called)
     except TimeoutError:
         return Outage(
             OutageReason.SCRAPE_TIMEOUT,
@@ -165,12 +170,19 @@ def _body(lines: Iterator[bytes], length: int | None) -> Iterator[str]:
         raise _Unusable(f"is not whole: {size:,} bytes came of {length:,}")
 
 
-def _page(lines: Iterator[str], now: float) -> Page:
+def _page(lines: Iterator[str], now: float, called: Collection[str] | None = None) -> Page:
     driver, samples = DriverMetrics(at=now), 0
     try:
         for family in text_fd_to_metric_families(cast("TextIO", lines)):  # any lines will do
             for sample in family.samples:
                 samples += 1
+                who = sample.labels.get("application")
+                if called is not None and who is not None and who not in called:
+                    others = f"application {who!r:.80}, not of {' or '.join(sorted(called))}"
+                    raise _Unusable(
+                        f"serves metrics of {others}: the address of its pod is another pod's now",
+                        OutageReason.CONNECTION_FAILED,
+                    )
                 row = BY_SAMPLE.get(sample.name)
                 if row is not None and row.can_be(sample.value):
                     query, source = (sample.labels.get(name, "") for name in ("query", "source"))

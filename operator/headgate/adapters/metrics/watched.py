@@ -8,6 +8,7 @@ from headgate.api.application import SparkApplication
 from headgate.api.property_rules import has_fixed_executors
 from headgate.decision.inputs import Steps, steps_of
 from headgate.reconcile.policy import query_policies
+from headgate_contract.settings.table import APPLICATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Watched:
     """Of its sources."""
     counts_executors: bool
     """Whether it is to have a certain number of them."""
+    called: frozenset[str]
+    """What its drivers may call themselves in their metrics."""
 
 
 def watched(application: SparkApplication) -> Watched:
@@ -46,6 +49,10 @@ def watched(application: SparkApplication) -> Watched:
         sources=sources,
         expressions=tuple(source.expression for source in sources if source.expression is not None),
         counts_executors=has_fixed_executors(application.spec.spark_conf),
+        called=frozenset(
+            conf.get(APPLICATION) or application.name
+            for conf in ({}, application.spec.spark_conf, application.spec.during_backlog.spark_conf)
+        ),
     )
 
 
