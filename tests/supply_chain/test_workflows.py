@@ -94,6 +94,20 @@ def test_both_images_are_built_for_each_commit_and_for_a_release() -> None:
         assert re.search(r'--file "images/\$IMAGE\.Containerfile"', built)
 
 
+def test_a_release_pushes_its_images_to_where_the_chart_takes_them_from() -> None:
+    chart = read(ROOT / "charts" / "headgate" / "values.yaml")["image"]["repository"]
+    registry, _, name = chart.rpartition("/")
+    said = commands(RELEASE)
+    (told,) = re.findall(r"\$\((sed .*)\)", said)
+    found = subprocess.run(["sh", "-c", told], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    checked = re.findall(r"cosign verify (\S+):", (ROOT / "SECURITY.md").read_text(encoding="utf-8"))
+
+    assert (found.strip(), name) == (registry, "operator")
+    assert 'name="$REGISTRY/$IMAGE"' in said
+    assert "ghcr.io" not in said
+    assert checked == [chart]
+
+
 def test_whatever_a_release_hands_out_is_signed_without_a_key_and_its_origin_is_attested() -> None:
     jobs = read(RELEASE)["jobs"]
     said = {
