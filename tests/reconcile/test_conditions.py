@@ -247,6 +247,17 @@ def test_an_application_without_a_driver_is_not_said_to_be_in_no_backlog() -> No
         assert (condition(loop, kind).status, condition(loop, kind).reason) == (UNKNOWN, "MetricsUnavailable")
 
 
+def test_a_query_that_is_not_heard_of_is_not_said_to_be_in_no_backlog_because_another_is_in_none() -> None:
+    loop = Loop(declared=application(queries=[query(), query(name="totals")]))
+    loop.run_until_running()
+    loop.world.metrics.reports(sources=lag(1))
+    loop.acknowledged_reconcile()
+    assert condition(loop, "Backlog").status is UNKNOWN
+    loop.world.metrics.reports("totals", sources=lag(1))
+    loop.acknowledged_reconcile()
+    assert condition(loop, "Backlog").status is FALSE
+
+
 def test_what_holds_sources_is_unknown_where_that_alone_is_stale() -> None:
     """Prometheus answers the other queries of a look, and not the one that lists what is held."""
     loop = running()

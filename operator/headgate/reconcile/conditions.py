@@ -71,9 +71,11 @@ def _backlog(plan: Plan) -> Untimed:
     if behind:
         said = ", ".join(f"{name} ({reason})" for name, reason in behind.items())
         return Untimed("Backlog", TRUE, next(iter(behind.values())), f"in backlog: {said}")
-    sources = [source for verdict in plan.verdicts.values() for source in verdict.sources.values()]
-    votes = [vote for source in sources for vote in source.votes.values()]
-    if votes and (is_at_rest or all(vote is None for vote in votes)):
+    votes = [
+        [vote for source in verdict.sources.values() for vote in source.votes.values()]
+        for verdict in plan.verdicts.values()
+    ]
+    if any(of_query and (is_at_rest or all(vote is None for vote in of_query)) for of_query in votes):
         return not_known("Backlog")
     return Untimed("Backlog", FALSE, NO_BACKLOG, "no query is in backlog")
 
