@@ -35,6 +35,18 @@ def test_it_is_written_and_told_once_with_the_cause_and_taken_back_when_it_answe
     assert told(loop).out_of_reach is None
 
 
+def test_it_stays_told_while_nobody_knows_it_and_is_no_news_after_that() -> None:
+    loop = Loop()
+    loop.run_until_running()
+    out_of_reach(loop)
+    loop.world.metrics.hangs()
+    loop.reconcile(600)
+    assert told(loop).out_of_reach == CAUSE
+    loop.world.metrics.answers()
+    out_of_reach(loop)
+    assert loop.world.reports.reasons.count("SourceOutOfReach") == 1
+
+
 def test_sources_that_are_not_heard_of_yet_because_of_it_are_not_taken_for_unknown() -> None:
     loop = Loop(declared=application(queries=[query(sources=[source(), source(name="returns")])]))
     loop.run_until_running()

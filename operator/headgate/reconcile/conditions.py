@@ -26,7 +26,6 @@ from headgate.reconcile.readiness import (
     reconciling,
     stalled,
 )
-from headgate.reconcile.readings import Column
 from headgate.reconcile.times import duration_text
 from headgate_contract.held import HeldBy
 
@@ -52,7 +51,7 @@ def conditions(
             _backlog(plan),
             lag_known(application, seen),
             aligned(groups, seen),
-            _throttled(application, seen, memory),
+            _throttled(seen, memory),
             _metrics_available(seen),
             executors_missing(seen, plan, memory),
             backlog_conf.answer(plan.choice, seen),
@@ -80,7 +79,7 @@ def _backlog(plan: Plan) -> Untimed:
     return Untimed("Backlog", FALSE, NO_BACKLOG, "no query is in backlog")
 
 
-def _throttled(application: SparkApplication, seen: Seen, memory: LoopMemory) -> Untimed:
+def _throttled(seen: Seen, memory: LoopMemory) -> Untimed:
     if seen.metrics is None:
         return not_known("Throttled")
     held = [
@@ -91,10 +90,7 @@ def _throttled(application: SparkApplication, seen: Seen, memory: LoopMemory) ->
     ]
     if held:
         return Untimed("Throttled", TRUE, RATE_LIMIT, f"held by their rate limit: {', '.join(held)}")
-    if (
-        seen.metrics.at_of(Column.EXCEPTIONS)
-        < seen.now - application.spec.metrics.stale_after.total_seconds()
-    ):
+    if not seen.knows_exceptions:
         return not_known("Throttled")
     return Untimed("Throttled", FALSE, NO_LIMIT_REACHED, "no source is held by its rate limit")
 

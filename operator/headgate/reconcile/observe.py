@@ -17,7 +17,7 @@ from headgate.decision.observation import Observation, SourceObservation
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.metric_table import since
 from headgate.reconcile.ports import Outage, OutageReason, Ports, Problem
-from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics
+from headgate.reconcile.readings import Column, DriverMetrics, QueryMetrics, SourceMetrics
 from headgate.reconcile.track import Track
 from headgate_contract import ControlDocument
 from headgate_contract.codec import LARGEST_WHOLE
@@ -41,6 +41,8 @@ class Seen:
     deletion_asked_at: float | None
     metrics: DriverMetrics | None
     """What is known and not stale; `None`: nothing is."""
+    knows_exceptions: bool
+    """Whether what is listed only where it is so, as holds and sources out of reach, is known and not stale."""
     outage: Outage | None
     """Why the last try to read metrics failed; what is in `metrics` is then from before."""
     published: ControlDocument | None
@@ -108,6 +110,7 @@ def observe(
         obstacle=ports.drivers.obstacle(now),
         deletion_asked_at=ports.finalizer.deletion_asked_at(),
         metrics=metrics,
+        knows_exceptions=metrics is not None and metrics.at_of(Column.EXCEPTIONS) >= oldest,
         outage=memory.outage,
         published=ports.controls.published(),
         observations={

@@ -97,11 +97,13 @@ def _query(
         interval = verdict.interval_seconds  # what it was told
     in_force = None if seen.metrics is None else seen.metrics.control_generation
     track = memory.tracks.get(name, Track())
+    out_of_reach = _out_of_reach(before if is_of_attempt else None, seen)
     sources = tuple(
         _source(
             source,
             reported.sources.get(source, SourceMetrics()),
             verdict.sources.get(source),
+            out_of_reach=out_of_reach.get(source),
             held_by=track.held_by.get(source),
             alignment=aligned.get((name, source)),
         )
@@ -138,6 +140,13 @@ def _failure(reported: QueryMetrics, before: QueryStatus | None, seen: Seen) -> 
     return None if seen.knows_all or reported.active is True else before.failure
 
 
+def _out_of_reach(before: QueryStatus | None, seen: Seen) -> Mapping[str, str | None]:
+    """Return why sources were out of reach as it was known last of this attempt, while nobody knows it now."""
+    if before is None or seen.living_driver is None or seen.knows_exceptions:
+        return {}
+    return {source.name: source.out_of_reach for source in before.sources}
+
+
 def _shown(declared: Iterable[str], reported: Iterable[str]) -> tuple[str, ...]:
     """Return the sources that a status can hold: the declared ones first, then others of the job.
 
@@ -148,17 +157,18 @@ def _shown(declared: Iterable[str], reported: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*declared, *others)))[:MOST_SOURCES]
 
 
-def _source(
+def _source(  # noqa: PLR0913  what is reported of it, and what else bears on it
     name: str,
     reported: SourceMetrics,
     verdict: SourceVerdict | None,
     *,
+    out_of_reach: str | None,
     held_by: str | None,
     alignment: AlignmentStatus | None,
 ) -> SourceStatus:
     return SourceStatus(
         name=name,
-        out_of_reach=reported.out_of_reach,
+        out_of_reach=reported.out_of_reach or out_of_reach,
         votes=Votes() if verdict is None else _votes(verdict),
         watermark_lag=measured(reported.watermark_lag_seconds),
         watermark_held_by_partition=reported.watermark_held_by_partition,
