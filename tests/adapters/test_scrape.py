@@ -111,6 +111,7 @@ def test_the_deadline_is_over_all_of_it(serve: Serve) -> None:
     found = scraped(serve, timeout_seconds=0.3)
     assert isinstance(found, Outage)
     assert found.reason is OutageReason.SCRAPE_TIMEOUT
+    assert "a network policy keeps its port closed" in found.message
 
 
 WRONG = {

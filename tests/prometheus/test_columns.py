@@ -309,4 +309,4 @@ def test_a_driver_that_makes_up_names_is_read_so_far_and_told_so() -> None:
     outage = port.sample(100.0, 1)
     assert isinstance(outage, Outage)
     assert (outage.reason, outage.known is not None) == (OutageReason.MALFORMED, True)
-    assert "series of 512 queries or of 2,048 sources, or of more" in outage.message
+    assert "series of 512 queries or of 2,048 sources, and no more are read" in outage.message

@@ -508,7 +508,7 @@ def test_that_a_driver_is_known_in_part_alone_is_told() -> None:
             assert isinstance(found, Outage) is is_refused
             if isinstance(found, Outage):
                 assert found.reason is OutageReason.QUERY_FAILED
-                assert found.message.startswith("what no vote depends on is not known, or from before: ")
+                assert found.message.startswith("only votes are known, and all the rest is missing or old: ")
                 assert found.message.endswith("query too long")
             assert known(found).queries["delays"].sources["flights"].votes == ("WatermarkLag",)
         poller.close()

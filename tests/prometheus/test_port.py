@@ -46,4 +46,4 @@ def test_an_expression_that_is_never_asked_is_unknown_and_told_of() -> None:
     assert answers == {}
     assert outage is not None
     assert outage.reason is OutageReason.BACKLOG_QUERY_NOT_ASKED
-    assert "backlog.query `up == 0`: it is not asked: the operator has time for so many" in outage.message
+    assert "backlog.query `up == 0`: it is not asked: this namespace has more of them than" in outage.message

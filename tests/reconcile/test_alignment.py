@@ -68,7 +68,7 @@ def test_nothing_is_said_of_alignment_where_none_is_declared() -> None:
 def test_before_anything_is_known_nobody_can_tell() -> None:
     loop = Loop(declared=application(queries=[query(sources=[member("cars"), member("taxis")])]))
     loop.reconcile()
-    assert said(loop) == (UNKNOWN, "MetricsUnavailable", "nothing is known that could tell")
+    assert said(loop) == (UNKNOWN, "MetricsUnavailable", "the metrics that would tell are not known")
 
 
 def test_members_within_their_drift_are_aligned() -> None:

@@ -32,4 +32,4 @@ class Untimed(NamedTuple):
 
 def not_known(kind: str) -> Untimed:
     """Return that nobody can tell whether this condition holds."""
-    return Untimed(kind, UNKNOWN, METRICS_UNAVAILABLE, "nothing is known that could tell")
+    return Untimed(kind, UNKNOWN, METRICS_UNAVAILABLE, "the metrics that would tell are not known")

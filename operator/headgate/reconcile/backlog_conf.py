@@ -126,7 +126,9 @@ def sentence(choice: Choice, seen: Seen) -> str:  # noqa: PLR0911  one for each 
                 f"{attempt} stops at the end of its batch; the next one runs {_with(in_force=conf.in_force)}"
             )
         case ConfReason.NOT_HEARD:
-            return f"the driver goes on {_with(in_force=conf.in_force)}: nothing is known that could tell"
+            return (
+                f"the driver goes on {_with(in_force=conf.in_force)}: nobody knows whether there is a backlog"
+            )
         case ConfReason.MINIMUM_UPTIME:
             verdict = "in backlog" if conf.backlog else "without a backlog"
             return f"{_to_come(conf)} once it has run for {uptime} {verdict}"

@@ -139,5 +139,5 @@ def _hindrance(seen: Seen) -> Problem:
     if refused is not None:
         message = f"the API server takes no more ({refused}); raise the quota, or see to what it names"
         return Problem(EXECUTORS_REFUSED, message)
-    message = "nothing says why; the driver's log and the events of the pods of status.selector may"
+    message = "nothing says why; read the driver's log, and look at the pods that status.selector selects"
     return Problem(NOT_REGISTERED, message)

@@ -44,9 +44,8 @@ class NameIsTaken(PredecessorRemains):
     def __init__(self, application: Key, pod: str) -> None:
         super().__init__(application, pod)
         self.remedy = (
-            f"there is a pod {pod} already, without the labels of a driver: either it is none of ours, or somebody "
-            f"takes the labels off, a webhook say; see to that and delete it (kubectl delete pod {pod}), and the "
-            "attempt starts"
+            f"there is a pod {pod} already, and it has no labels of a driver. It is somebody else's, or a webhook "
+            f"has taken them off. Delete it (kubectl delete pod {pod}), and the attempt starts"
         )
 
 

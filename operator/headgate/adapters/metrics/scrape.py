@@ -93,7 +93,7 @@ def scrape(
         return Outage(
             OutageReason.SCRAPE_TIMEOUT,
             f"{address} did not answer within {timeout_seconds:g} s: "
-            "the driver hangs, or the machine is overloaded",
+            "the driver hangs, its machine is overloaded, or a network policy keeps its port closed",
         )
     except OSError as error:
         return Outage(

@@ -105,8 +105,8 @@ UNASKED = Answer()
 LEFT_OUT = Answer(
     failure=Outage(
         OutageReason.BACKLOG_QUERY_NOT_ASKED,
-        "it is not asked: the operator has time for so many different ones, shared by all namespaces alike "
-        "(backlogQueriesPerTick), and this namespace has more; write fewer, or the same ones",
+        "it is not asked: this namespace has more of them than its share of what the operator asks; write fewer, use "
+        "the same one in several resources, or raise backlogQueriesPerTick",
     )
 )
 """The answer for an expression that there is no room for."""

@@ -225,7 +225,9 @@ def _why_none(details: object) -> Outage | None:
     if not isinstance(details, QueryFailure):
         return None
     outage = details.outage
-    return replace(outage, message=f"what no vote depends on is not known, or from before: {outage.message}")
+    return replace(
+        outage, message=f"only votes are known, and all the rest is missing or old: {outage.message}"
+    )
 
 
 def _unmeasured(scrapes: Scrapes, known: Mapping[Pod, Details]) -> Scrapes:

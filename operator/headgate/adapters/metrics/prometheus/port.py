@@ -20,12 +20,12 @@ from headgate.reconcile.readings import MOST_QUERIES, MOST_SOURCES, Answered, Co
 from headgate.reconcile.times import moment
 
 _TOO_MANY = (
-    f"the driver has series of {MOST_QUERIES} queries or of {MOST_SOURCES:,} sources, or of more; what is beyond is "
-    "not read: let its queries and sources keep their names"
+    f"the driver has series of {MOST_QUERIES} queries or of {MOST_SOURCES:,} sources, and no more are read; let its "
+    "queries and sources keep their names over restarts"
 )
 _LATE = (
-    "is asked less often than metrics.staleAfter, since it takes long or its namespace has many "
-    "(backlogQueriesPerTick); its last answer stands meanwhile"
+    "is asked less often than once in metrics.staleAfter, because it takes long or its namespace has many; its last "
+    "answer stands meanwhile. Make it cheaper, write fewer, or raise backlogQueriesPerTick"
 )
 NOT_ASKED_YET = Outage(OutageReason.NOT_ASKED_YET, "Prometheus has not been asked yet")
 LONGEST_SHOWN = 120
