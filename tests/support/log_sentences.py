@@ -23,7 +23,7 @@ MADE_BY = {
     "remark.text": "planner/reporting.py:Remark",
     "complaint": "reconcile/memory.py:complain",
     "warning": "handlers/definition.py:warnings",
-    "obstacle": "handlers/rights.py:_said",
+    "obstacle": "handlers/rights.py:obstacle",
 }
 """Whence a call is given ready-made sentences: from a function, an Enum, or whoever calls something with them."""
 
@@ -91,7 +91,7 @@ def _made_by(place: str) -> Iterator[Parts]:
     name, _, symbol = place.partition(":")
     (file,) = (one for one in FILES if str(one).endswith(name))
     for node in nodes(file):
-        if isinstance(node, ast.FunctionDef) and node.name == symbol:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == symbol:
             given = [each.value for each in ast.walk(node) if isinstance(each, ast.Return | ast.Yield)]
             yield from (parts for value in given if value for parts in _texts(file, value, node.end_lineno))
         elif isinstance(node, ast.ClassDef) and node.name == symbol:
