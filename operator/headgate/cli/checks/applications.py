@@ -16,8 +16,8 @@ from headgate.reconcile.readiness import CONTROL_PENDING
 from headgate.reconcile.times import duration_text
 
 PENDING_SECONDS: Final = 120.0
-"""How long a driver may take to have a document in force: a kubelet takes a minute and a half to hand a changed
-annotation on, by its own resync of volumes, and a driver looks each second."""
+"""How long a driver may take to be heard of a document in force: a kubelet hands a changed annotation on within two
+seconds, and Prometheus tells with its next scrape. The alert `HeadgateControlNotAcknowledged` waits as long."""
 
 SUPPORTED_SPARK: Final = re.compile(r"4\.[0-3](\.|$)")
 """As `spec.sparkVersion` has it; a test compares the two."""
