@@ -57,15 +57,26 @@ def test_offsets_in_a_form_that_is_not_known_are_not_known(entry):
 def test_sources_that_go_by_name_are_found_by_it_wherever_they_are():
     ends = ends_in('v2\n{"batchWatermarkMs":0}\norders:{"orders":{"0":17}}\npayments:-\nrefunds:a:b')
     assert ends
-    found = [ends.of(place, name) for place, name in enumerate(("refunds", "payments", "added", "orders"))]
+    found = [ends.of([place], name) for place, name in enumerate(("refunds", "payments", "added", "orders"))]
     assert found == ["a:b", None, None, '{"orders":{"0":17}}']
     assert all(ends.tells_of(place) for place in range(4))
 
 
 def test_sources_that_go_by_place_are_known_as_far_as_they_were_there():
     ends = ends_in(ENTRY)
-    assert [ends.of(place, "any") for place in range(2)] == ['{"row":17}', None]
+    assert [ends.of([place], "any") for place in range(2)] == ['{"row":17}', None]
     assert [ends.tells_of(place) for place in range(3)] == [True, True, False]
+
+
+@pytest.mark.parametrize("name", [None, "orders"])
+def test_sources_that_go_by_number_are_found_by_any_of_their_lines(name):
+    ends = ends_in('v2\n{"batchWatermarkMs":0}\n1:{"row":17}\n2:{"row":4}\n3:-')
+    assert [ends.of(lines, name) for lines in ([1], [0, 2], [3], [4])] == [
+        '{"row":17}',
+        '{"row":4}',
+        None,
+        None,
+    ]
 
 
 def test_the_newest_value_counts_and_old_ones_go():

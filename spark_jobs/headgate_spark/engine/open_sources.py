@@ -121,12 +121,14 @@ class OpenSources:
     def ends(self, resumption: Resumption) -> list[tuple[OpenSource, str | None]]:
         """Return where each source ends by the checkpoint (`None`: it has no offset), as far as that can be told."""
         ends = resumption.ends
-        lines = ((self._line(place), each) for place, each in self.placed())
-        return [(each, ends.of(line, each.descriptor.name)) for line, each in lines if ends.tells_of(line)]
+        every = ((self._lines(place), each) for place, each in self.placed())
+        return [
+            (each, ends.of(lines, each.descriptor.name)) for lines, each in every if ends.tells_of(lines[0])
+        ]
 
-    def _line(self, place: int) -> int:
-        """Return which line of the offset log is, before others, of the source in a place."""
-        return self._occurrences.index(place) if place in self._occurrences else place
+    def _lines(self, place: int) -> list[int]:
+        """Return which lines of the offset log are of the source in a place."""
+        return [line for line, read in enumerate(self._occurrences) if read == place] or [place]
 
     def times_read(self, place: int) -> int:
         """Return how often a batch reads the source in a place: as often as the plan has it."""

@@ -6,15 +6,17 @@ and then one per source that the plan reads, with `-` for no offset:
 
 - `v1`, since Spark 2.1: the offset alone; sources are in the order of the plan, and one that the plan reads twice has
   two lines. So it is with Spark 4.2 also where its sources have names.
-- `v2`, since Spark 4.3 where `spark.sql.streaming.queryEvolution.enableSourceEvolution` is on: `name:offset`, in any
-  order. Sources may have been added, dropped and moved since; one that is not listed has no offset.
+- `v2`: `key:offset`, in any order; a source that is not listed has no offset. Since Spark 4.3, where
+  `spark.sql.streaming.queryEvolution.enableSourceEvolution` is on, the key is the name of the source, and sources may
+  have been added, dropped and moved since. Otherwise (`spark.sql.streaming.offsetLog.formatVersion=2`, since 4.2) it
+  is the number of a place in the plan, for one that the plan reads twice that of any of its places.
 
 Of an entry in another form nothing is taken to be known but its number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from headgate_contract.newer import dataclass
@@ -30,19 +32,22 @@ class Ends:
 
     in_order: tuple[str | None, ...] = ()
     """Of sources that go by their place in the plan, a line for each; `None`: no offset."""
-    by_name: Mapping[str, str | None] | None = None
-    """Of sources that go by name; `None`: they go by place."""
+    by_key: Mapping[str, str | None] | None = None
+    """Of sources that go by name, or by the number of a line; `None`: they go by place."""
 
     def __bool__(self) -> bool:
-        return bool(self.in_order) or self.by_name is not None
+        return bool(self.in_order) or self.by_key is not None
 
     def tells_of(self, line: int) -> bool:
         """Return whether it is known where the source of a line ends, or that it does not."""
-        return self.by_name is not None or line < len(self.in_order)
+        return self.by_key is not None or line < len(self.in_order)
 
-    def of(self, line: int, name: str | None) -> str | None:
-        """Return the offset of a source, by its line or the name that the job has given it; `None`: it has none."""
-        return self.in_order[line] if self.by_name is None else self.by_name.get(name or "")
+    def of(self, lines: Sequence[int], name: str | None) -> str | None:
+        """Return the offset of a source, by its lines or the name that the job has given it; `None`: it has none."""
+        if self.by_key is None:
+            return self.in_order[lines[0]]
+        numbers = map(str, lines) if all(key.isdecimal() for key in self.by_key) else ()
+        return next((self.by_key[key] for key in (name or "", *numbers) if key in self.by_key), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +82,8 @@ def ends_in(entry: str) -> Ends:
     if form == "v1":
         return Ends(in_order=tuple(map(_offset, offsets)))
     if form == "v2" and all(":" in line for line in offsets):
-        named = (line.split(":", 1) for line in offsets)
-        return Ends(by_name={name: _offset(offset) for name, offset in named})
+        keyed = (line.split(":", 1) for line in offsets)
+        return Ends(by_key={key: _offset(offset) for key, offset in keyed})
     return Ends()
 
 
