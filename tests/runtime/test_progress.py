@@ -5,7 +5,7 @@ import json
 import pytest
 
 from headgate_spark.engine.batches import parse
-from headgate_spark.engine.watermarks import smallest_delay, watermarks_below_union
+from headgate_spark.engine.watermarks import smallest_delay, watermarks, watermarks_below_union
 
 
 def progress(**members):
@@ -90,12 +90,25 @@ UNIONS = (
         2,
     ),
     (
+        "one after a union, which is read twice",
+        "~Union false, false\n:- Filter\n:  +- ~EventTimeWatermark 9f-1, a#1, 1 hours\n:     +- ~Union false, false\n"
+        ":        +- Relation a\n+- ~EventTimeWatermark 9f-1, a#1, 1 hours\n   +- ~Union false, false\n"
+        "      +- Relation a",
+        1,
+    ),
+    (
         "beside the union",
         "Join\n:- Union false, false\n:  :- Relation a\n:  +- Relation b\n"
         "+- EventTimeWatermark c#3, 1 hours\n   +- Relation c",
         0,
     ),
 )
+
+
+def test_a_watermark_that_is_read_twice_is_one():
+    plan = "Join Inner\n:- ~EventTimeWatermark 9f-1, a#1: timestamp, 1 hours\n:  +- a\n"
+    twice = "+- ~EventTimeWatermark {}, a#3: timestamp, 1 hours\n   +- a"
+    assert [watermarks(plan + twice.format(other)) for other in ("9f-1", "9f-2")] == [1, 2]
 
 
 @pytest.mark.parametrize(("plan", "count"), [row[1:] for row in UNIONS], ids=[row[0] for row in UNIONS])

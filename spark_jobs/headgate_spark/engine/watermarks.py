@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 
-_NODE = re.compile(r"EventTimeWatermark [^\n]*, ((?:-?[\d.]+ [a-z]+ ?)+)\s*$", re.MULTILINE)
+_NODE = re.compile(
+    r"EventTimeWatermark (?:(?P<id>[0-9a-f-]+), )?[^\n]*, (?P<delay>(?:-?[\d.]+ [a-z]+ ?)+)\s*$", re.MULTILINE
+)
 _PART = re.compile(r"(-?[\d.]+) ([a-z]+?)s?(?: |$)")
 _SECONDS = {
     "microsecond": 1e-6, "millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3600.0,
@@ -24,15 +26,15 @@ def smallest_delay(plan: str) -> float | None:
     time that a source can have been read to, so a lag is never told smaller than it is.
     """
     delays = (
-        sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(delay.strip()))
-        for delay in _NODE.findall(plan)
+        sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(node["delay"].strip()))
+        for node in _NODE.finditer(plan)
     )
     return min(delays, default=None)
 
 
 def watermarks(plan: str) -> int:
-    """Return how many watermarks the text of a plan has."""
-    return len(_NODE.findall(plan))
+    """Return how many watermarks the text of a plan has; one that it reads twice is one to Spark, too, by its id."""
+    return len({node["id"] or node.start() for node in _NODE.finditer(plan)})
 
 
 def watermarks_below_union(plan: str) -> int:
@@ -41,7 +43,7 @@ def watermarks_below_union(plan: str) -> int:
     A plan is printed as a tree, three columns for each level; `~` marks what streams.
     """
     union: int | None = None
-    found = 0
+    found: list[str] = []
     for line in plan.splitlines():
         depth = len(line) - len(line.lstrip(" :+-"))
         if union is not None and depth <= union:
@@ -50,5 +52,5 @@ def watermarks_below_union(plan: str) -> int:
         if union is None and node.startswith("Union"):
             union = depth
         elif union is not None and node.startswith("EventTimeWatermark"):
-            found += 1
-    return found
+            found.append(line)
+    return watermarks("\n".join(found))
