@@ -246,6 +246,20 @@ def test_a_pattern_that_matches_no_topic_is_told_as_that_and_read_once_it_does(
     assert not any("does not answer" in line["event"] for line in logs)
 
 
+def test_a_run_that_ends_by_itself_ends_where_its_pattern_matches_no_topic(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    options = {"kafka.bootstrap.servers": kafka.bootstrap, "subscribePattern": f"{kafka.topic()}-none.*"}
+    frame = spark.readStream.format("kafka").options(**options).load()
+    with capture_logs() as logs:
+        query = driver.start(driver.writer(frame, tmp_path, to=None), available_now=True)
+        assert query.awaitTermination(60), "as without Headgate"
+    assert query.exception() is None
+    assert any(
+        "no topic matches" in line["event"] and "nothing is read of it" in line["event"] for line in logs
+    )
+
+
 def test_a_topic_that_is_missing_of_listed_partitions_is_told_by_the_option_of_the_job(
     spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path
 ) -> None:

@@ -110,8 +110,10 @@ class OpenSource:
         Nothing may be planned while it is not known where a new split begins, or whether one that is not listed is
         gone for good. This may wait until `deadline` (`time.monotonic`). `is_final`: what it has is not asked again.
         """
-        self._note_match(query, is_none=offset is None and self._matches_nothing)
-        self.latest, latest = offset, self.position(offset)
+        is_unmatched = self._matches_nothing and not self.position(offset)
+        self._note_match(query, is_none=is_unmatched, is_final=is_final)
+        self.latest = None if is_unmatched and not is_final else offset
+        latest = self.position(self.latest)
         if self.descriptor.format == "kafka":
             self.retreat.look(self._start, latest, now)
         if self.topics is not None and latest is None:
@@ -147,10 +149,11 @@ class OpenSource:
         subscription = self.descriptor.subscription
         return subscription is not None and subscription.pattern is not None and self._start == {}
 
-    def _note_match(self, query: str, *, is_none: bool) -> None:
+    def _note_match(self, query: str, *, is_none: bool, is_final: bool) -> None:
         if is_none and not self._is_unmatched:
+            then = "nothing is read of it" if is_final else "it waits until one does"
             log.warning(
-                "no topic matches the source's subscribePattern; it waits until one does. Create one, or correct the "
+                f"no topic matches the source's subscribePattern; {then}. Create one, or correct the "
                 "pattern in the job",
                 query=query,
                 source=self.name,

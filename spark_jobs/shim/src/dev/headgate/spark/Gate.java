@@ -297,7 +297,7 @@ final class Gate implements Governed.Handler {
       Gate gate = Shim.gate(name);
       if (gate != null && gate.canBeSurveyed()) {
         gate.surveyed = gate.lastSurveyed = gate.source.latest(gate.position, ReadLimit.allAvailable());
-        latest.put(name, gate.surveyed == null ? null : gate.surveyed.json());
+        latest.put(name, gate.source.told(gate.surveyed, gate.position));
       }
     }
     return Origin.json(latest);

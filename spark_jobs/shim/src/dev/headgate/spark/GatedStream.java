@@ -26,6 +26,8 @@ import org.slf4j.LoggerFactory;
 final class GatedStream {
   private static final Logger LOG = LoggerFactory.getLogger(GatedStream.class);
 
+  private static final String NO_PARTITION = "{}";
+
   private final Supplier<? extends SparkDataStream> another;
   private final Outage outage;
   private SparkDataStream stream;
@@ -92,6 +94,17 @@ final class GatedStream {
   /** Whether it was out of reach when it was last asked. */
   boolean isOutOfReach() {
     return outage.lasts();
+  }
+
+  /**
+   * What it has said that it has, in JSON; null: nobody knows. Spark's source of Kafka has no offset for no partition, as of a pattern that
+   * matches no topic: from no partition on, that is all there is.
+   */
+  String told(Offset latest, Offset position) {
+    if (latest != null) {
+      return latest.json();
+    }
+    return !isOutOfReach() && position.json().equals(NO_PARTITION) ? NO_PARTITION : null;
   }
 
   /** Whether it was asked after that time, and had nothing behind its position. */
