@@ -5,7 +5,7 @@ import json
 import pytest
 
 from headgate_spark.engine.batches import parse
-from headgate_spark.engine.watermarks import smallest_delay, watermarks, watermarks_below_union
+from headgate_spark.engine.watermarks import delay_of, watermarks, watermarks_below_union
 
 
 def progress(**members):
@@ -67,14 +67,14 @@ DELAYS = (
     ("one", "EventTimeWatermark 9f-1, ts#5: timestamp, 10 seconds\n+- x", 10.0),
     ("of an older Spark", "EventTimeWatermark ts#5: timestamp, 1 hours\n+- x", 3600.0),
     ("made of parts", "EventTimeWatermark ts#5: timestamp, 1 days 2 hours 0.5 seconds\n", 93600.5),
-    ("the smallest of two", "EventTimeWatermark a#1, 2 hours\n:- EventTimeWatermark b#2, 90 minutes", 5400.0),
+    ("the largest of two", "EventTimeWatermark a#1, 90 minutes\n:- EventTimeWatermark b#2, 2 hours", 7200.0),
     ("months count 31 days", "EventTimeWatermark a#1, 1 months", 31 * 86400.0),
 )
 
 
 @pytest.mark.parametrize(("plan", "seconds"), [row[1:] for row in DELAYS], ids=[row[0] for row in DELAYS])
 def test_the_delay_of_the_watermark_is_read_from_the_plan(plan, seconds):
-    assert smallest_delay(plan) == seconds
+    assert delay_of(plan) == seconds
 
 
 UNIONS = (

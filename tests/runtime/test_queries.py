@@ -75,7 +75,9 @@ def test_its_watermarks_are_those_of_its_plan() -> None:
         "+- EventTimeWatermark 9f-2, ts#6: timestamp, 5 seconds\n   +- b"
     )
     started = begun(members(plan=plan), print)
-    assert (started.watermark_delay, started.watermarks, started.watermarks_below_union) == (5.0, 2, 2)
+    assert (started.watermark_delay, started.watermarks, started.watermarks_below_union) == (10.0, 2, 2)
+    of_most = begun(members(plan=plan, watermarkPolicy="MAX"), print)
+    assert (of_most.watermark_delay, of_most.watermarks, of_most.watermarks_below_union) == (5.0, 2, 0)
     without = begun(members(), print)
     assert (without.watermark_delay, without.watermarks, without.watermarks_below_union) == (None, 0, 0)
 

@@ -130,6 +130,7 @@ def test_watermarks_windows_and_joins_are_planned_as_ever(
         wait_until(lambda: spark.table("joined").count() >= 3 or query.exception(), "closed windows")
         assert query.exception() is None
         assert {row["count"] for row in spark.table("joined").collect()} == {10}
+    assert [each["watermarkPolicy"] for each in planner.begun] == ["min"]
 
 
 def test_one_frame_feeds_several_queries(

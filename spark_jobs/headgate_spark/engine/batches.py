@@ -95,7 +95,7 @@ class ReachedEventTime:
 
     query: str
     delay: float | None
-    """The smallest delay of the plan's watermarks, in seconds."""
+    """How far the watermark is behind what was read, in seconds."""
     has_single_watermark: bool
     reached: float | None = None
     of_last_batch: float | None = None

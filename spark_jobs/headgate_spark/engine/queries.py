@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from headgate_spark.engine.settings import OfJob
-from headgate_spark.engine.watermarks import smallest_delay, watermarks, watermarks_below_union
+from headgate_spark.engine.watermarks import delay_of, watermarks, watermarks_below_union
 from headgate_spark.planner.model import Trigger, TriggerKind
 
 _KINDS = {
@@ -34,7 +34,7 @@ class Started:
     stop: Callable[[], None] = lambda: None
     """Stops it as the job itself would, whatever it is doing."""
     watermark_delay: float | None = None
-    """The smallest of the watermarks in its plan, in seconds; `None`: there are none."""
+    """How far its watermark is behind what was read, in seconds; `None`: it has none."""
     watermarks_below_union: int = 0
     watermarks: int = 0
     """In its plan."""
@@ -64,15 +64,15 @@ class Started:
 def begun(members: Mapping[str, Any], stop: Callable[[str], None]) -> Started:
     """Return what the shim tells of a query that begins (`RunningQuery.describe` in Java)."""
     kind = _KINDS.get(members["trigger"])
-    plan = members["plan"]
+    plan, takes_least = members["plan"], members.get("watermarkPolicy", "min").lower() != "max"
     return Started(
         Trigger() if kind is None else Trigger(kind, (members.get("intervalMillis") or 0) / 1000),
         governed=kind is not None,
         id=members["id"],
         name=called(members),
         stop=partial(stop, members["runId"]),
-        watermark_delay=smallest_delay(plan),
-        watermarks_below_union=watermarks_below_union(plan),
+        watermark_delay=delay_of(plan, takes_least=takes_least),
+        watermarks_below_union=watermarks_below_union(plan) if takes_least else 0,
         watermarks=watermarks(plan),
         settings=OfJob(members.get("options") or {}, members.get("properties") or {}),
         occurrences=tuple(members.get("sources") or ()),

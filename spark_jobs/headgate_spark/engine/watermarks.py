@@ -19,17 +19,19 @@ _SECONDS = {
 """Months count 31 days, as in Spark's own `EventTimeWatermark.getDelayMs`."""
 
 
-def smallest_delay(plan: str) -> float | None:
-    """Return the smallest delay, in seconds, of the watermarks in the text of a plan; `None` if it has none.
+def delay_of(plan: str, *, takes_least: bool = True) -> float | None:
+    """Return how far, in seconds, the watermark in the text of a plan is behind what was read; `None`: there is none.
 
-    The smallest, because the query's watermark is the minimum over its watermarks: it gives the earliest event
-    time that a source can have been read to, so a lag is never told smaller than it is.
+    Of several Spark takes the least: of sources that are read in step that with the largest delay (`takes_least` is
+    false under the policy `max`, where it is the smallest). A source that is behind the others may be so by more than
+    is told, at most by as much as delays differ. By the other one a query with delays of two and three hours would be
+    an hour behind for as long as it runs.
     """
-    delays = (
+    delays = [
         sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(node["delay"].strip()))
         for node in _NODE.finditer(plan)
-    )
-    return min(delays, default=None)
+    ]
+    return (max if takes_least else min)(delays, default=None)
 
 
 def watermarks(plan: str) -> int:

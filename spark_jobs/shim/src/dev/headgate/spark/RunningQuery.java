@@ -13,6 +13,7 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.streaming.StreamingQuery;
 import org.apache.spark.sql.streaming.StreamingQueryException;
 import org.apache.spark.sql.streaming.StreamingQueryProgress;
@@ -129,9 +130,9 @@ final class RunningQuery {
 
   /**
    * JSON object of {@code id}, {@code runId}, {@code name}, {@code trigger}, {@code intervalMillis}, {@code plan},
-   * {@code sources} (see {@link #occurrences}), and what the job says of it: {@code options} of {@code writeStream} that
-   * are ours, {@code properties} of its session; {@code user} and {@code session} of Spark Connect, null where it was not
-   * started through it; {@code resumed}: another planner knew it before.
+   * {@code sources} (see {@link #occurrences}), {@code watermarkPolicy}, and what the job says of it: {@code options} of
+   * {@code writeStream} that are ours, {@code properties} of its session; {@code user} and {@code session} of Spark Connect,
+   * null where it was not started through it; {@code resumed}: another planner knew it before.
    */
   private String describe() {
     Map<String, Object> members = new LinkedHashMap<>(named(query));
@@ -141,6 +142,7 @@ final class RunningQuery {
     Object plan = new Execution(query).call("analyzedPlan");
     members.put("plan", String.valueOf(plan));
     members.put("sources", plan instanceof LogicalPlan known ? occurrences(known) : null);
+    members.put("watermarkPolicy", SQLConf.get().getConfString("spark.sql.streaming.multipleWatermarkPolicy", "min"));
     members.put("options", options);
     members.put("properties", JobSettings.ofSession());
     members.put("user", user);
