@@ -117,6 +117,18 @@ def test_files_united_with_themselves_are_read_through_one_source(
         assert spark.table("doubled_files").count() == 200
 
 
+def test_what_a_common_table_expression_reads_is_counted_where_it_is_defined(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
+) -> None:
+    for name in ("first", "second", "third"):
+        numbers(spark).createOrReplaceTempView(name)
+    every = " UNION ALL ".join(f"SELECT * FROM {name}" for name in ("twice", "twice", "second", "third"))
+    frame = spark.sql(f"WITH twice AS (SELECT * FROM first) {every}")
+    with running(frame.writeStream.format("noop"), tmp_path):
+        planner.await_more_questions(1)
+    assert [each["sources"] for each in planner.begun] == [[0, 1, 2]], "as the offset log has a line for each"
+
+
 def test_watermarks_windows_and_joins_are_planned_as_ever(
     spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
 ) -> None:

@@ -156,13 +156,14 @@ final class RunningQuery {
    * them.
    *
    * <p>Spark opens a source once, however often the plan reads it, as in a union of a stream with itself; but an entry of the offset
-   * log has a line for each place (read in the bytecode of {@code MicroBatchExecution.logicalPlan}: equal relations become one).
+   * log has a line for each place (read in the bytecode of {@code MicroBatchExecution.logicalPlan}: equal relations become one). What a
+   * common table expression of SQL reads has one place, that of its definition: what refers to it is no source.
    */
   private static List<Integer> occurrences(LogicalPlan plan) {
     List<LogicalPlan> opened = new ArrayList<>();
     List<Integer> found = new ArrayList<>();
     for (LogicalPlan leaf : CollectionConverters.asJava(plan.collectLeaves())) {
-      if (leaf.isStreaming()) {
+      if (leaf.isStreaming() && !Plans.isNamed(leaf, "CTERelationRef")) {
         if (!opened.contains(leaf)) {
           opened.add(leaf);
         }
