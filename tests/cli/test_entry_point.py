@@ -71,6 +71,13 @@ def test_an_output_that_is_closed_is_nobody_listening(redirection: str) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("line", ["validate -", f"replay --app {RESOURCE} --observations -"])
+def test_an_input_that_is_closed_is_an_empty_one(line: str) -> None:
+    ended = shell(f"{line} <&-")
+    assert (ended.returncode, "Traceback" in ended.stderr) == (2, False)
+    assert "there is no observation in it" in ended.stderr or "no SparkApplication of" in ended.stderr
+
+
 @pytest.mark.parametrize("line", ["-h", "status -h", "validate -h"])
 def test_help_is_asked_for_as_with_kubectl(line: str) -> None:
     assert shell(line).stdout == shell(line.replace("-h", "--help")).stdout != ""

@@ -179,6 +179,11 @@ while time.monotonic() < deadline:
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
+def test_a_standard_stream_may_be_closed(tmp_path: Path) -> None:
+    ended = launched(tmp_path, "print('of the job')", redirection="<&-")
+    assert (ended.returncode, ended.stdout) == (0, "of the job\n")
+
+
 def test_no_script_at_all_is_a_usage_error(tmp_path: Path) -> None:
     ended = run(tmp_path, "-m", "headgate_spark", "--metrics-port", "0")
     assert ended.returncode == 2

@@ -1,4 +1,4 @@
-"""Standard output and standard error, where they may fail: a reader that is gone, a disk that is full."""
+"""The standard streams, where they may fail: closed by the caller, a reader that is gone, a disk that is full."""
 
 import errno
 import io
@@ -15,14 +15,14 @@ _OF_OUTPUT: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EF
 def make_ready() -> None:
     """See to it that whatever is written does not fail for what it is, nor for a stream that is not there.
 
-    What the caller has closed (`>&-`) leads nowhere, instead of into the next file that is opened. A character that
-    the terminal's encoding does not have is written by its number.
+    What the caller has closed (`<&-`, `>&-`) is empty and leads nowhere, instead of into the next file that is opened. A
+    character that the terminal's encoding does not have is written by its number.
     """
-    for name in ("stdout", "stderr"):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  for the life of the process
-        elif isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  for the life of the process
+        elif mode == "w" and isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
 
 

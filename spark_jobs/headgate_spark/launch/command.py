@@ -44,10 +44,25 @@ USAGE_ERROR = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    _open_what_is_closed()
     try:
         _run(_parser().parse_args(arguments))
     except KeyboardInterrupt:  # before anything was there to be stopped in order
         sys.exit(INTERRUPTED)
+
+
+def _open_what_is_closed() -> None:
+    """Let a standard stream that the caller has closed (`<&-`) lead nowhere.
+
+    Else the next socket has its number, and a child process has something else there.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(
+                os.open(os.devnull, os.O_RDWR), True
+            )  # the lowest number that is free: this one
 
 
 def _run(options: argparse.Namespace) -> NoReturn:
