@@ -30,11 +30,16 @@ def driver() -> Iterator[str]:
 
     class Page(Handler):
         def do_GET(self) -> None:
+            if self.path == "/ssh":
+                self.wfile.write(b"SSH-2.0-OpenSSH_9.6\r\n")
+                return
             self.send_response(200)
             self.end_headers()
-            page = {"/jobs": "<html></html>", "/early": "# TYPE headgate_query_active gauge\n"}.get(
-                self.path, PAGE
-            )
+            page = {
+                "/jobs": "<html></html>",
+                "/early": "# TYPE headgate_query_active gauge\n",
+                "/bare": PAGE.replace('setting="', 'sets="'),
+            }.get(self.path, PAGE)
             self.wfile.write(page.encode() * (9000 if self.path == "/large" else 1))
 
     with serving(Page) as server:
@@ -79,7 +84,8 @@ def test_a_job_without_a_resource_is_told_of_by_its_driver_alone(headgate: Headg
 
 
 @pytest.mark.parametrize(
-    ("url", "code"), [("http://127.0.0.1:1/metrics", 1), ("file:///etc/passwd", 2), ("localhost:8090", 2)]
+    ("url", "code"),
+    [("http://127.0.0.1:1/metrics", 1), ("file:///etc/passwd", 2), ("localhost:8090", 2), ("http://a:b/", 2)],
 )
 def test_an_address_without_metrics_is_named_and_a_wrong_one_ends_with_2(
     headgate: Headgate, url: str, code: int
@@ -107,6 +113,13 @@ def test_a_page_of_another_program_is_not_a_job_that_says_nothing(headgate: Head
     ended = headgate("explain", "--metrics", driver.replace("/metrics", "/jobs"))
     assert (ended.code, ended.out) == (1, "")
     assert "its page has no metric of Headgate" in ended.err
+
+
+@pytest.mark.parametrize("path", ["/ssh", "/bare"])
+def test_who_is_no_driver_is_told_in_a_sentence(headgate: Headgate, driver: str, path: str) -> None:
+    ended = headgate("explain", "--metrics", driver.replace("/metrics", path))
+    assert (ended.code, ended.err.count("\n")) == (1, 1)
+    assert "no metrics are read there" in ended.err
 
 
 def test_a_page_that_no_driver_of_ours_would_serve_is_not_read_to_its_end(

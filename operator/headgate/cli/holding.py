@@ -7,7 +7,7 @@ metrics of its driver tell of that.
 import time
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
-from http.client import HTTPResponse
+from http.client import HTTPException, HTTPResponse, InvalidURL
 from typing import NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -39,21 +39,23 @@ def told_by(url: str, seconds: float = SECONDS) -> list[Told]:
 
     Raises UsageError where `url` is no address, TransientError where no page of metrics comes from there.
     """
+    no_address = UsageError(f"--metrics {url}: give an address such as http://localhost:8090/metrics")
     if not url.startswith(("http://", "https://")):
-        raise UsageError(f"--metrics {url}: give an address such as http://localhost:8090/metrics")
+        raise no_address
     try:
         with urllib.request.urlopen(url, timeout=seconds) as page:  # noqa: S310 -- see above
-            families = list(text_string_to_metric_families(_lines_of_settings(page, seconds)))
-    except (OSError, ValueError) as error:
+            families = text_string_to_metric_families(_lines_of_settings(page, seconds))
+            samples = (sample for family in families for sample in family.samples)
+            labels = [sample.labels for sample in samples if sample.name == SETTING_INFO.name]
+            return [Told(*(each[member] for member in Told._fields)) for each in labels]
+    except InvalidURL:
+        raise no_address from None
+    except (OSError, ValueError, KeyError, HTTPException) as error:
         reason = getattr(error, "reason", error)  # `urllib` wraps what the system says in words of its own
-        said = (isinstance(reason, OSError) and reason.strerror) or str(reason)
+        said = (isinstance(reason, OSError) and reason.strerror) or " ".join(str(reason).split())
         raise TransientError(
             f"--metrics {url}: no metrics are read there ({said}); see that the driver runs"
         ) from None
-    samples = (
-        sample.labels for family in families for sample in family.samples if sample.name == SETTING_INFO.name
-    )
-    return [Told(*(labels[member] for member in Told._fields)) for labels in samples]
 
 
 def _lines_of_settings(page: HTTPResponse, seconds: float) -> str:
