@@ -847,6 +847,15 @@ def test_what_looks_at_this_machine_too_names_the_option_where_there_is_no_clust
     assert (ended.code, f"give --kubeconfig, or {option} for this machine" in ended.err) == (2, True)
 
 
+def test_a_home_that_nobody_knows_is_no_kubeconfig(
+    headgate: Headgate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", "~nobody-of-that-name/config")
+    ended = headgate("status")
+    assert (ended.code, one_sentence(ended.err)) == (2, True)
+    assert "KUBECONFIG is ~nobody-of-that-name/config, and there is no such file" in ended.err
+
+
 def test_a_kubeconfig_without_a_current_context_will_do_for_another(
     headgate: Headgate, cluster: HttpCluster
 ) -> None:
@@ -877,6 +886,7 @@ def test_a_kubeconfig_without_a_current_context_will_do_for_another(
             [],
             "check it with kubectl config view",
         ),
+        (kubeconfig_text("http://x", namespace=123), [], "of context test is no text; put 123 in quotes"),
         (kubeconfig_text("http://x"), ["--context", "tests"], "--context tests is not in"),
         (kubeconfig_text("http://x"), ["--context", "tests"], "did you mean test?"),
         (kubeconfig_text("http://x"), ["--context", "prod"], "it has: test"),

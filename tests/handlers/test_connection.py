@@ -34,3 +34,21 @@ def test_where_there_is_no_kubeconfig_that_is_said(
         asyncio.run(connect())
 
     assert str(refused.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("contexts:\n\t- {}", "malformed YAML in line 2: found character"),
+        ("[1]", "has not the form of a kubeconfig"),
+        ("\0", "unacceptable character"),
+    ],
+)
+def test_a_kubeconfig_that_is_none_is_told_in_a_sentence(
+    text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text(text)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+
+    with pytest.raises(UsageError, match=said):
+        asyncio.run(connect())

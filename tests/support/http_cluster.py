@@ -207,7 +207,7 @@ def http_cluster(folder: Path) -> Iterator[HttpCluster]:
         yield cluster
 
 
-def kubeconfig_text(server: str, **context: str) -> str:
+def kubeconfig_text(server: str, **context: Any) -> str:
     """Return a kubeconfig with the context `test` and nobody's credentials."""
     return yaml.safe_dump(
         {

@@ -15,7 +15,7 @@ _OF_OUTPUT: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EF
 def make_ready() -> None:
     """See to it that whatever is written does not fail for what it is, nor for a stream that is not there.
 
-    What the caller has closed (`<&-`, `>&-`) is empty and leads nowhere, instead of into the next file that is opened. A
+    What the caller has closed (`<&-`, `>&-`) is empty and leads nowhere, and is not the next file that is opened. A
     character that the terminal's encoding does not have is written by its number.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 from kubernetes.aio.client import ApiClient, Configuration
@@ -12,6 +11,7 @@ from kubernetes.aio.config import ConfigException, load_incluster_config, load_k
 from headgate.adapters.address import Address, Located
 from headgate.adapters.kubernetes.client import ApiServer, Manifest, connection
 from headgate.adapters.kubernetes.events import EventRecorder, Outbox
+from headgate.adapters.kubernetes.kubeconfig import UNREADABLE, kubeconfig_files, sentence
 from headgate.adapters.kubernetes.pods import attempt_of, is_ended
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.writer import FRESH_SECONDS
@@ -130,21 +130,22 @@ async def connect() -> ApiClient:
     try:
         if named:
             _require_file(named, f"KUBECONFIG is {named}, and there is no such file")
-            await load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+            await load_kube_config(named, client_configuration=configuration)  # type: ignore[no-untyped-call]
         else:
             try:
                 load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
             except ConfigException:
                 _require_file(DEFAULT_KUBECONFIG, f"there is no {DEFAULT_KUBECONFIG}, and this is not a pod")
                 await load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
-    except (ConfigException, OSError) as error:
-        raise UsageError(f"no cluster to connect to: {error}; set KUBECONFIG, or run in a pod") from None
-    return connection(configuration)
+        return connection(configuration)
+    except (ConfigException, *UNREADABLE) as error:
+        what = sentence(error)
+        raise UsageError(f"no cluster to connect to: {what}; set KUBECONFIG, or run in a pod") from None
 
 
 def _require_file(files: str, otherwise: str) -> None:
     """Raise ConfigException where none of the files is there: the client would say what such a file lacks."""
-    if not any(Path(name).expanduser().is_file() for name in files.split(os.pathsep) if name):
+    if not any(file.is_file() for file in kubeconfig_files(files)):
         raise ConfigException(otherwise)
 
 

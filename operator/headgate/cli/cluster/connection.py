@@ -15,16 +15,14 @@ from kubernetes import config
 from kubernetes.aio.client import ApiClient, Configuration
 
 from headgate.adapters.kubernetes.client import connection
+from headgate.adapters.kubernetes.kubeconfig import UNREADABLE, kubeconfig_files, sentence
 from headgate.cli.cluster.client import Cluster
 from headgate.errors import UsageError
 from headgate_contract.nearest import did_you_mean
 
-DEFAULT_KUBECONFIG = Path("~/.kube/config")
+DEFAULT_KUBECONFIG = "~/.kube/config"
 SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 DEFAULT_NAMESPACE = "default"
-
-_MALFORMED = (ValueError, KeyError, TypeError, AttributeError)
-"""What a file of another form than a kubeconfig's leads to, here and in the client."""
 
 
 def connect(kubeconfig: Path | None, context: str | None, namespace: str | None, here: str = "") -> Cluster:
@@ -50,10 +48,10 @@ def _files(kubeconfig: Path | None) -> str:
             raise UsageError(f"{kubeconfig}: there is no such kubeconfig; give --kubeconfig the path of one")
         return str(kubeconfig)
     if named := os.environ.get("KUBECONFIG"):
-        if not any(Path(name).expanduser().is_file() for name in named.split(os.pathsep) if name):
+        if not any(file.is_file() for file in kubeconfig_files(named)):
             raise UsageError(f"KUBECONFIG is {named}, and there is no such file; set it to a kubeconfig")
         return named
-    default = DEFAULT_KUBECONFIG.expanduser()
+    (default,) = kubeconfig_files(DEFAULT_KUBECONFIG)
     return str(default) if default.is_file() else ""
 
 
@@ -65,17 +63,21 @@ def _of_kubeconfig(files: str, context: str | None) -> tuple[ApiClient, str | No
         name = current if context is None else context
         if name not in contexts:
             raise UsageError(_no_context(files, context, contexts))
+        if not isinstance(namespace := contexts[name].get("namespace"), str | None):
+            raise UsageError(
+                f"{files}: the namespace of context {name} is no text; put {namespace} in quotes"
+            )
         config.load_kube_config(files, name, settings)  # type: ignore[no-untyped-call]
-        return connection(settings), contexts[name].get("namespace")
-    except (config.ConfigException, yaml.YAMLError, OSError, *_MALFORMED) as error:
-        raise UsageError(f"{files}: {_sentence(error)}; check it with kubectl config view") from None
+        return connection(settings), namespace
+    except (config.ConfigException, *UNREADABLE) as error:
+        raise UsageError(f"{files}: {sentence(error)}; check it with kubectl config view") from None
 
 
 def _contexts(files: str) -> tuple[dict[str, Mapping[str, Any]], str | None]:
     """Return the contexts by name and the current one; where files disagree, the first holds."""
     contexts: dict[str, Mapping[str, Any]] = {}
     current = None
-    for path in (Path(name).expanduser() for name in files.split(os.pathsep) if name):
+    for path in kubeconfig_files(files):
         content = (yaml.safe_load(path.read_bytes()) if path.is_file() else None) or {}
         contexts = {each["name"]: each["context"] for each in content.get("contexts") or ()} | contexts
         current = current or content.get("current-context")
@@ -102,14 +104,3 @@ def _of_pod(here: str) -> tuple[ApiClient, str]:
             f"no cluster is configured: there is no {DEFAULT_KUBECONFIG}, and this is not a pod; set KUBECONFIG or "
             f"give --kubeconfig{here and f', or {here} for this machine'}"
         ) from None
-
-
-def _sentence(error: Exception) -> str:
-    """Return what is wrong on one line; a parser's context goes over several."""
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        return f"malformed YAML in line {error.problem_mark.line + 1}: {error.problem}"
-    if isinstance(error, KeyError):
-        return f"a member {error} is missing"
-    if isinstance(error, TypeError | AttributeError):
-        return "has not the form of a kubeconfig"
-    return " ".join(str(error).split()) or type(error).__name__
