@@ -22,7 +22,7 @@ def test_the_thread_tells_query_and_run():
     assert (found.query_name, found.query_id, found.run_id) == ("delays", "11-22", "33-44")
 
 
-@pytest.mark.parametrize("name", ["with spaces", "a [id = 1, runId = 2]", "é"])
+@pytest.mark.parametrize("name", ["with spaces", "a [id = 1, runId = 2]", "é", "of two\nlines"])
 def test_a_query_may_have_any_name(name):
     thread = f"stream execution thread for {name} [id = 11-22, runId = 33-44]"
     assert described(thread=thread).query_name == name

@@ -75,7 +75,8 @@ OFFSETS_OPTION = "headgate.offsets"
 """A source outside `FORMATS` joins them by this option with the value `records`."""
 
 _THREAD = re.compile(
-    r"^stream execution thread for (?:(?P<name>.*) )?\[id = (?P<id>\S+), runId = (?P<run>\S+)\]$"
+    r"^stream execution thread for (?:(?P<name>.*) )?\[id = (?P<id>\S+), runId = (?P<run>\S+)\]$",
+    re.DOTALL,
 )
 _READ_LIMITS = {"rows": ReadLimit.ROWS, "files": ReadLimit.FILES}
 
