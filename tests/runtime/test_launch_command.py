@@ -184,6 +184,21 @@ def test_a_standard_stream_may_be_closed(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout) == (0, "of the job\n")
 
 
+def test_a_property_of_the_driver_as_a_whole_stands_for_the_option(tmp_path: Path) -> None:
+    said = {"control": "later.json", "application": "of-the-property", "metrics.port": "0"}
+    conf = [word for name, value in said.items() for word in ("--conf", f"spark.headgate.{name}={value}")]
+    (tmp_path / "job.py").write_text("")
+    ended = run(tmp_path, "-m", "headgate_spark", *conf, "--announce", "announce.json", "job.py")
+    announced = json.loads((tmp_path / "announce.json").read_text())
+    assert f"{tmp_path}/later.json is not there; until it is, the job runs as it says itself" in ended.stderr
+    assert announced["application"] == "of-the-property"
+    ended = run(tmp_path, "-m", "headgate_spark", "--conf", "spark.headgate.metrics.port=http", "job.py")
+    assert (ended.returncode, "spark.headgate.metrics.port is 'http', which is no port" in ended.stderr) == (
+        2,
+        True,
+    )
+
+
 def test_no_script_at_all_is_a_usage_error(tmp_path: Path) -> None:
     ended = run(tmp_path, "-m", "headgate_spark", "--metrics-port", "0")
     assert ended.returncode == 2

@@ -66,6 +66,7 @@ def _open_what_is_closed() -> None:
 
 
 def _run(options: argparse.Namespace) -> NoReturn:
+    _take_properties(options)
     _require_files(options)
     configure()
     application = options.application or options.script.stem
@@ -131,6 +132,17 @@ def _at_exit(end: End, driver: LaunchedDriver, planner: PlannerProcess, announce
         log.warning("the script started no streaming query; there was nothing to govern")
         _note(announcement, NO_QUERY)
     planner.end()
+
+
+def _take_properties(options: argparse.Namespace) -> None:
+    """Let a property of the driver as a whole stand for the option: when Spark reads it, it is too late."""
+    conf = dict(pair.split("=", 1) for pair in options.conf)
+    if options.control is None and (control := conf.get(CONTROL)):
+        options.control = Path(control)
+    options.application = options.application or conf.get(settings.APPLICATION)
+    options.metrics_address = options.metrics_address or conf.get(settings.METRICS_ADDRESS, "")
+    if options.metrics_port is None:
+        options.metrics_port = conf.get(settings.METRICS_PORT, DEFAULT_PORT)
 
 
 def _properties(options: argparse.Namespace) -> dict[str, str]:
@@ -227,9 +239,7 @@ def _parser() -> argparse.ArgumentParser:
         help="control document; without it the job runs as it says itself",
     )
     add("--application", metavar="NAME", help="label of the metrics (default: name of the script)")
-    add(
-        "--metrics-port", type=_port, default=DEFAULT_PORT, metavar="N", help="default 8090; 0: any free port"
-    )
+    add("--metrics-port", type=_port, metavar="N", help="default 8090; 0: any free port")
     add("--metrics-address", default="", metavar="ADDRESS", help="default: every interface, IPv4 and IPv6")
     add(
         "--announce",
