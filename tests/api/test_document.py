@@ -49,6 +49,23 @@ def test_scalars_are_what_kubernetes_takes_them_for(text: str, expected: object)
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{64: a, true: b, null: c, 1.5: d}", {"64": "a", "true": "b", "null": "c", "1.5": "d"}),
+        ("a: !!binary gA==", {"a": "\ufffd"}),
+    ],
+)
+def test_an_object_is_what_json_can_hold(text: str, expected: object) -> None:
+    assert content(text) == expected
+
+
+def test_a_byte_order_mark_may_stand_before_each_document() -> None:
+    documents = read_documents("\ufeffa: 1\n---\n\ufeffb: 2\n")
+
+    assert [each.content for each in documents if isinstance(each, Document)] == [{"a": 1}, {"b": 2}]
+
+
+@pytest.mark.parametrize(
     ("text", "said", "line"),
     [
         ("a: 1\nb: [", "expected the node content", 2),

@@ -74,7 +74,17 @@ def test_a_check_that_checked_nothing_is_no_success(headgate: Headgate) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [b"", b"\xff\xfe", b"a: [", b"\x00", b"- - -", b"a: &a [*a]", b"!!python/none x"]
+    "raw",
+    [
+        b"",
+        b"\xff\xfe",
+        b"a: [",
+        b"\x00",
+        b"- - -",
+        b"a: &a [*a]",
+        b"!!python/none x",
+        b"{apiVersion: headgate.dev/v1alpha1, kind: SparkApplication, spec: {sparkConf: {64: !!binary gA==}}}",
+    ],
 )
 def test_no_input_ends_in_a_traceback(raw: bytes, headgate: Headgate) -> None:
     for command in ("validate", "explain"):

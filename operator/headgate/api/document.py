@@ -1,10 +1,12 @@
 """YAML documents that remember on which line each value stands.
 
 Values are read as the API server reads them, not as YAML 1.1 has it: `1e6` is a number, `2013-01-01` and `1:30` are
-text, `1.0` is the integer 1, a key given twice is refused. What cannot be read is a `Malformed` with a line, never a
-traceback: a file that is cut, refers to itself, or blows up through aliases is something a person may hand over.
+text, `1.0` is the integer 1, a key is text whatever it looks like, one given twice is refused. What cannot be read is
+a `Malformed` with a line, never a traceback: a file that is cut, refers to itself, or blows up through aliases is
+something a person may hand over.
 """
 
+import json
 import math
 import re
 from collections.abc import Hashable, Iterator
@@ -15,6 +17,9 @@ import yaml
 
 from headgate.api.finding import Location
 
+_MARK: Final = re.compile(
+    "^\ufeff", re.MULTILINE
+)  # before each document, where files were put one behind the other
 _MOST_NODES: Final = 200_000  # far above any resource; the API server takes 3 MiB at most
 _MOST_BRACKETS: Final = 100  # one in the other; for each that it reads, PyYAML goes through all that are open
 
@@ -62,7 +67,7 @@ class Malformed:
 def read_documents(text: str) -> Iterator[Document | Malformed]:
     """Yield the documents of `text` that are not empty; the first malformed one ends it."""
     try:
-        loader = _Loader(text)
+        loader = _Loader(_MARK.sub("", text))
         while loader.check_node():
             node = loader.get_node()
             if node is None or (isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")):
@@ -112,12 +117,16 @@ class _Loader(yaml.SafeLoader):
             if isinstance(key, yaml.ScalarNode) and key.value in seen and not key.tag.endswith(":merge"):
                 raise yaml.MarkedYAMLError(problem=f"{key.value} stands twice", problem_mark=key.start_mark)
             seen.add(getattr(key, "value", "") if isinstance(key, yaml.ScalarNode) else "")
-        return super().construct_mapping(node, deep)
+        return {_name(key): value for key, value in super().construct_mapping(node, deep).items()}
 
 
 def _integer_or_float(loader: _Loader, node: yaml.ScalarNode) -> int | float:
     value = loader.construct_yaml_float(node)
     return int(value) if math.isfinite(value) and value.is_integer() else value
+
+
+def _text_of_binary(loader: _Loader, node: yaml.ScalarNode) -> str:
+    return loader.construct_yaml_binary(node).decode("utf-8", "replace")
 
 
 _Loader.add_implicit_resolver(
@@ -133,6 +142,12 @@ _Loader.add_implicit_resolver(
     list("-+.0123456789"),
 )
 _Loader.add_constructor("tag:yaml.org,2002:float", _integer_or_float)
+_Loader.add_constructor("tag:yaml.org,2002:binary", _text_of_binary)
+
+
+def _name(key: Hashable) -> str:
+    """Return a key as JSON has it, where names are text."""
+    return json.dumps(key) if key is None or isinstance(key, bool) else str(key)
 
 
 def _child(node: yaml.Node, step: str | int) -> tuple[yaml.Node, int] | None:
