@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from headgate.adapters.local.resource_file import (
     RESOURCE_REFUSED,
     SAVING_SECONDS,
     ResourceFile,
+    folder_of,
 )
 from headgate.api.application import SparkApplication
 from headgate.api.status import SparkApplicationStatus
@@ -221,6 +225,39 @@ def test_an_edit_that_comes_back_with_the_file_is_taken_in(tmp_path: Path) -> No
     path.write_text(text.replace("5s", "7s"))
     assert isinstance(file.changed(), Problem)
     assert isinstance(file.changed(), SparkApplication)
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    text = resource(tmp_path).read_text()
+    os.mkfifo(pipe := tmp_path / "pipe")
+    threading.Thread(target=pipe.write_text, args=(text,), daemon=True).start()
+    file = resource_file(pipe)
+    assert (file.application.name, file.changed()) == ("flights", None)
+
+
+def test_the_folder_of_a_file_outlives_what_the_links_of_a_volume_led_to(tmp_path: Path) -> None:
+    for version in ("..1", "..2"):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "job.py").write_text(version)
+        (tmp_path / version / "app.yaml").write_text("")
+    (tmp_path / "..data").symlink_to("..1")
+    (tmp_path / "app.yaml").symlink_to("..data/app.yaml")
+    folder = folder_of(tmp_path / "app.yaml")
+    assert (folder / "job.py").read_text() == "..1"
+
+    (tmp_path / "..new").symlink_to("..2")
+    (tmp_path / "..new").replace(tmp_path / "..data")
+    shutil.rmtree(tmp_path / "..1")
+
+    assert (folder / "job.py").read_text() == "..2"
+
+
+def test_links_in_a_circle_have_a_folder_too(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    assert folder_of(tmp_path / "a") == tmp_path
+    with pytest.raises(UsageError, match="Too many levels of symbolic links"):
+        resource_file(tmp_path / "a")
 
 
 def test_another_name_is_another_application(tmp_path: Path) -> None:

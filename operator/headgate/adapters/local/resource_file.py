@@ -24,10 +24,23 @@ RESOURCE_MISSING, RESOURCE_FOUND = "ResourceMissing", "ResourceFound"
 """The resource file cannot be read for a while, and can be again; what was read last is in force meanwhile."""
 
 
+def folder_of(file: Path) -> Path:
+    """Return the folder in which a file lies, by its own links alone. Raises OSError without a working folder.
+
+    Links on the way to it stay what they are: those of a mounted ConfigMap lead to another folder after each change,
+    and the one before is gone.
+    """
+    path = file.absolute()
+    while file.exists() and path.is_symlink():  # links in a circle lead to no file
+        path = path.parent / path.readlink()
+    return path.parent
+
+
 class ResourceFile:
     """One application of a resource file. `name` picks it where the file holds several.
 
-    `require` raises `InvalidInputError` for what this machine cannot run.
+    `require` raises `InvalidInputError` for what this machine cannot run. A pipe is read once: who opens it again
+    waits for another writer.
     """
 
     def __init__(
@@ -46,6 +59,7 @@ class ResourceFile:
             self._raw = path.read_bytes()
         except OSError as error:
             raise UsageError(f"{_cause(path, error)}; give the path of a resource file") from None
+        self._is_pipe = path.is_fifo()
         self._generation = 1
         self.application = self._numbered(self._accepted(name))
 
@@ -55,7 +69,7 @@ class ResourceFile:
         `None`: there is nothing new.
         """
         try:
-            raw = self._path.read_bytes()
+            raw = self._raw if self._is_pipe else self._path.read_bytes()
         except OSError as error:
             return self._missed(error)
         self._away_since = None

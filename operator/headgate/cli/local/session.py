@@ -22,7 +22,7 @@ from typing import TextIO
 from headgate.adapters.address import Address
 from headgate.adapters.local.driver import launcher_command, require_script, require_words
 from headgate.adapters.local.driver_log import DriverLog
-from headgate.adapters.local.resource_file import ResourceFile
+from headgate.adapters.local.resource_file import ResourceFile, folder_of
 from headgate.adapters.local.state_dir import StateDir
 from headgate.api.application import SparkApplication
 from headgate.cli.holding import of_driver, told_by
@@ -125,7 +125,7 @@ def run_locally(file: Path, options: Options) -> int:
     if options.report is not None:
         _require_writable(options.report)
     try:
-        base = file.resolve().parent
+        base = folder_of(file)
     except OSError as error:  # the working directory is gone
         raise UsageError(f"{file}: {error.strerror}; give the path of a resource file") from None
 
