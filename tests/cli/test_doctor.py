@@ -590,6 +590,22 @@ def test_a_run_whose_driver_is_gone(headgate: Headgate, run: tuple[Path, DriverP
     assert (never.code, found(never)["metrics"][0]) == (0, "unknown")
 
 
+@pytest.mark.parametrize(
+    "announced", ["[" * 100_000, "[]", '{"metricsPort": true}', '{"metricsPort": 65536}']
+)
+def test_a_run_with_damaged_files(
+    headgate: Headgate, run: tuple[Path, DriverPage], tmp_path: Path, announced: str
+) -> None:
+    folder, _ = run
+    (folder / "control.json").write_bytes(b"\xff\xfe")
+    damaged = look_at(headgate, folder, tmp_path)
+    (folder / "announce.json").write_text(announced)
+    nowhere = look_at(headgate, folder, tmp_path)
+
+    assert (damaged.code, found(damaged)["control"][0]) == (0, "unknown")
+    assert (nowhere.code, found(nowhere)["metrics"][0]) == (0, "unknown")
+
+
 @pytest.mark.parametrize(("exit_code", "code", "level"), [("0", 0, "unknown"), ("76", 1, "problem")])
 def test_a_run_whose_driver_has_ended(
     headgate: Headgate, run: tuple[Path, DriverPage], tmp_path: Path, exit_code: str, code: int, level: str
