@@ -10,7 +10,14 @@ import pytest
 from prometheus_client import CollectorRegistry, start_http_server
 
 from headgate_contract.listening import every_address
-from headgate_spark.launch.environment import in_brackets, on_executors, prepare, written_down
+from headgate_spark.launch.environment import (
+    UnsupportedSessionError,
+    in_brackets,
+    on_executors,
+    prepare,
+    require_java,
+    written_down,
+)
 
 
 @pytest.mark.parametrize(
@@ -61,3 +68,28 @@ def test_executors_in_pods_have_the_jar_behind_what_the_job_gives_them() -> None
     assert on_executors("", jar).splitlines() == ["", f"{theirs}/opt/headgate.jar"]
     given = f"{theirs}/a\\tb.jar:/c.jar\nspark.x=1\n"
     assert on_executors(given, jar) == f"{given}{theirs}/a\\tb.jar:/c.jar:/opt/headgate.jar\n"
+
+
+@pytest.mark.parametrize(
+    ("release", "refused"),
+    [
+        ('IMPLEMENTOR="x"\nJAVA_VERSION="11.0.2"\n', "11"),
+        ('JAVA_VERSION="1.8.0_402"\n', "8"),
+        ('JAVA_VERSION="17"\n', None),
+        ('JAVA_VERSION="21.0.1"\n', None),
+        ("nothing of the kind\n", None),
+    ],
+)
+def test_a_java_that_is_too_old_is_told_with_the_remedy(
+    tmp_path: Path, release: str, refused: str | None
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").write_text("")
+    (tmp_path / "release").write_text(release)
+    if refused is None:
+        require_java({"JAVA_HOME": str(tmp_path)})
+        return
+    with pytest.raises(
+        UnsupportedSessionError, match=f"bin/java is of Java {refused}; install a JDK 17 or newer"
+    ):
+        require_java({"JAVA_HOME": str(tmp_path)})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -18,6 +19,8 @@ from tempfile import NamedTemporaryFile
 from typing import Final
 
 EXECUTOR_CLASS_PATH: Final = "spark.executor.extraClassPath"
+LEAST_JAVA: Final = 17
+"""Of Spark 4. An older one fails of the first class that it loads, by a number that few people know."""
 
 
 class UnsupportedSessionError(RuntimeError):
@@ -80,19 +83,32 @@ def in_brackets(pair: str) -> str:
 
 
 def require_java(environ: Mapping[str, str]) -> None:
-    """Raise `UnsupportedSessionError` where Spark's start script would find no Java, and tell it amid other lines."""
+    """Raise `UnsupportedSessionError` where Spark's start script would find no Java, or an old one, and tell it amid
+    other lines."""
     if "PYSPARK_GATEWAY_PORT" in environ:
         return  # the JVM is there already
     if home := environ.get("JAVA_HOME"):
-        found = Path(home, "bin", "java").is_file()
+        java: str | None = f"{home}/bin/java" if Path(home, "bin", "java").is_file() else None
         where = f"JAVA_HOME is {home}, and there is no bin/java in it"
     else:
-        found = shutil.which("java", path=environ.get("PATH")) is not None
+        java = shutil.which("java", path=environ.get("PATH"))
         where = "JAVA_HOME is not set, and no java is on the PATH"
-    if not found:
+    if java is not None and (version := _java_version(Path(java))) is not None and version < LEAST_JAVA:
+        java, where = None, f"{java} is of Java {version}"
+    if java is None:
         raise UnsupportedSessionError(
-            f"Spark needs Java: {where}; install a JDK 17 or newer, or set JAVA_HOME to one"
+            f"Spark needs Java: {where}; install a JDK {LEAST_JAVA} or newer, or set JAVA_HOME to one"
         )
+
+
+def _java_version(java: Path) -> int | None:
+    """Return what the file of a JDK says that it is; `None`: it says nothing."""
+    try:
+        release = (java.resolve().parent.parent / "release").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = re.search(r'^JAVA_VERSION="(?:1\.)?([0-9]+)', release, re.MULTILINE)
+    return None if found is None else int(found[1])
 
 
 def refuse_connect(settings: MutableMapping[str, str]) -> None:
