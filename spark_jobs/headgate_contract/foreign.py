@@ -23,21 +23,30 @@ _WORDS: Final = (
 NAMES_A_SECRET: Final = re.compile(rf"(?i){_WORDS}")
 """In the name of something whose value is a secret."""
 
-_QUOTED: Final = r"""\\?"[^"]*"|\\?'[^']*'"""
+_QUOTED: Final = r"""\\?"[^"]*(?:"|\Z)|\\?'[^']*(?:'|\Z)"""
+_END_OF_NAME: Final = r"""\s{0,3}(?:=|->)|\\?["']\s{0,3}[:=]"""
+"""What stands behind the name of a property: in a file, in a Map of Scala, in JSON."""
 _PATTERNS: Final = tuple(
     (re.compile(pattern), shown)
     for pattern, shown in (
         (r"(?s)-----BEGIN [A-Z ]{1,40}-----.*?(?:-----END [A-Z ]{1,40}-----|$)", HIDDEN),
         (r"(?i)\b(jdbc:oracle:\w{1,10}:)[^@\s/]{1,200}/[^@\s]{1,200}@", rf"\1{HIDDEN}@"),
         (
-            r"(?i)(?<![a-z0-9+.-])((?!abfs|wasb)[a-z][a-z0-9+.-]{0,30}://)[^/?#\s\"'<>]{1,500}@",
+            r"(?i)(?<![a-z0-9+.-])((?!abfs|wasb)[a-z][a-z0-9+.-]{0,30}://)"
+            r"(?:[^/?#\s\"'<>]{1,500}|[^][:/?#\s\"'<>@]{0,200}:(?!\d{1,5}[/?#])[^\s\"'<>@]{1,200})@",
             rf"\1{HIDDEN}@",
         ),
         (r"(?i)\b(bearer|basic|digest)\s+[\w.~+/=-]{8,}", rf"\1 {HIDDEN}"),
         (rf"(?i)(--?(?:[\w.-]{{0,60}}[.-])?(?:{_WORDS})[\"']?,?)\s+(?!-)(?:{_QUOTED}|\S+)", rf"\1 {HIDDEN}"),
         (
-            rf"(?i)((?:{_WORDS})(?:[\w.-]{{0,100}}(?==))?\\?[\"']?\s{{0,3}}(?:=>|[=:])\s{{0,3}})"
+            rf"(?i)((?:{_WORDS})(?:[\w.-]{{0,100}}(?==)|[._\d-][\w.-]{{0,100}}(?={_END_OF_NAME}))?"
+            rf"\\?[\"']?\s{{0,3}}(?:[-=]>|[=:])\s{{0,3}})"
             rf"(?:{_QUOTED}|(?!(?:bearer|basic|digest)\s)[^\s&;,\"')\]}}]+)",
+            rf"\1{HIDDEN}",
+        ),
+        (
+            rf"(?i)(\(\\?[\"']?[\w-]{{1,60}}\.[\w.-]{{0,100}}(?:{_WORDS})[\w.-]{{0,100}}\\?[\"']?,\s{{0,3}})"
+            rf"(?:{_QUOTED}|[^\s)]+)",
             rf"\1{HIDDEN}",
         ),
         (r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b", HIDDEN),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate.cli.bundle import MOST_BYTES
 from headgate.cli.bundle.redaction import Redaction
 from support.command_line import Headgate
 from support.http_cluster import Answer, HttpCluster, Manifest, failure
@@ -191,6 +192,28 @@ def test_a_run_on_this_machine(headgate: Headgate, tmp_path: Path) -> None:
     assert len(files["driver.log"]) < 600_000
     assert canary("jdbc") not in files["driver.log"]
     assert "memory.json: No such file" in files["unread.txt"]
+
+
+@pytest.mark.parametrize("cut", ["-----BEGIN PRIVATE KEY-----\n", "connected with password="])
+def test_the_end_of_a_log_begins_with_no_end_of_a_secret(
+    headgate: Headgate, tmp_path: Path, cut: str
+) -> None:
+    secret, end = "canary9f3a", "\n-----END PRIVATE KEY-----\n" if "BEGIN" in cut else "\n"
+    rest = f"{secret[3:]}{end}"
+    (state := tmp_path / "state").mkdir()
+    lines = "a line of the job\n" * 30_000
+    (state / "driver.log").write_text(f"{cut}{secret[:3]}{rest}{lines[-(MOST_BYTES - len(rest)) :]}")
+
+    headgate("support-bundle", "--state-dir", state, "-o", tmp_path / "bundle.tar.gz")
+
+    log = files_in(tmp_path / "bundle.tar.gz")["driver.log"]
+    assert secret[3:] not in log
+    assert log.endswith("a line of the job\n")
+
+
+def test_of_a_key_whose_beginning_is_not_there_nothing_is_shown() -> None:
+    text = "MIIEvQIBADANBgkqh/9w0B\nAQEF+AASCBKcwggSjAgEA\n-----END PRIVATE KEY-----\nthe next line"
+    assert Redaction().text(text) == "(hidden)\nthe next line"
 
 
 def test_options_that_do_not_go_together(headgate: Headgate, tmp_path: Path) -> None:

@@ -19,7 +19,9 @@ def gather(folder: Path, bundle: Bundle) -> None:
 def _add(file: Path, bundle: Bundle) -> None:
     try:
         with file.open("rb") as opened:
-            opened.seek(max(0, file.stat().st_size - MOST_BYTES))
+            if (before := file.stat().st_size - MOST_BYTES) > 0:
+                opened.seek(before)
+                opened.readline(MOST_BYTES)  # the rest of a line, in which nobody can tell what a secret is
             text = opened.read(MOST_BYTES).decode("utf-8", "replace")
     except OSError as error:
         bundle.unread.append(f"{file.name}: {error.strerror}")

@@ -23,7 +23,11 @@ OWN: Final = "headgate.dev/"
 """Annotations that begin so are ours, and those of no others are shown."""
 LEAST_KNOWN: Final = 8
 """Characters of a value that is looked for elsewhere: a shorter one, as `true` or `64`, is found by chance."""
-_PEM: Final = re.compile(r"(?s)-----BEGIN [A-Z ]{1,40}-----.*?(?:-----END [A-Z ]{1,40}-----|\Z)")
+_PEM: Final = re.compile(
+    r"(?s)-----BEGIN [A-Z ]{1,40}-----.*?(?:-----END [A-Z ]{1,40}-----|\Z)"
+    r"|\A[A-Za-z0-9+/=\s]*-----END [A-Z ]{1,40}-----"
+)
+"""A key or a certificate; of the end of a log it may be the last lines alone."""
 
 
 class Redaction:
