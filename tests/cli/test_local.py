@@ -190,6 +190,28 @@ def test_a_run_that_was_killed_is_continued_by_the_next(folder: Path) -> None:
             assert again.wait() == 0
 
 
+def test_the_driver_of_another_application_is_not_stopped_for_its_state_folder(folder: Path) -> None:
+    (folder / "other.yaml").write_text(
+        RESOURCE.replace("metadata: {name: flights}", "metadata: {name: trains}")
+    )
+    with running(folder) as run:
+        run.wait_for_event("Running")
+        run.process.kill()
+        run.wait()
+        other = [word.replace("app.yaml", "other.yaml") for word in command(*OPTIONS)]
+        refused = subprocess.run(
+            [*other, "--state-dir", str(run.state_dir)],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+        assert refused.returncode == 75
+        assert "the driver of application flights runs there; choose another folder" in refused.stderr
+        assert json.loads((run.state_dir / "driver.json").read_text()).get("endedAt") is None
+
+
 def test_a_new_run_after_a_failed_one_tries_again(folder: Path) -> None:
     job(folder, exitCode=75)
     with running(folder) as run:

@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from headgate.adapters.address import Address
 from headgate.adapters.local.driver import launcher_command, require_script, require_words
 from headgate.adapters.local.driver_log import DriverLog
 from headgate.adapters.local.resource_file import ResourceFile, folder_of
-from headgate.adapters.local.state_dir import StateDir
+from headgate.adapters.local.state_dir import StateDir, StateDirInUseError
 from headgate.api.application import SparkApplication
 from headgate.cli.holding import of_driver, told_by
 from headgate.cli.streams import has_reader, let_go
@@ -140,6 +141,7 @@ def run_locally(file: Path, options: Options) -> int:
     with files.lock():
         complaints: list[str] = []
         parts = local_application(files, base, complaints.append, launcher)
+        _require_own(files, parts, resource.application.name)
         requests = StopSignalsHeard()
         run = LocalRun(resource, parts.ports, complaints, requests)
         with requests.by_signals():
@@ -147,6 +149,17 @@ def run_locally(file: Path, options: Options) -> int:
     if exit_code not in (0, EXIT_UNREAD):
         _tell(_explanation(exit_code, run, parts.log))
     return exit_code
+
+
+def _require_own(files: StateDir, parts: LocalApplication, name: str) -> None:
+    """Raise `StateDirInUseError` where the driver of another application lives in the folder: it would be stopped."""
+    published, seen = parts.ports.controls.published(), parts.drivers.observe(time.time())
+    if published is None or published.application in {"", name} or seen is None or seen.exit is not None:
+        return
+    raise StateDirInUseError(
+        f"state folder {files.root}: the driver of application {published.application} runs there; choose another "
+        f"folder with --state-dir, or stop that driver: run headgate local with its resource, and press Ctrl-C"
+    )
 
 
 def _require_writable(report: Path) -> None:
