@@ -280,6 +280,17 @@ def test_a_jar_as_the_script_is_a_warning() -> None:
     assert "spec.main.file: names a jar, but drivers run a Python script" in found
 
 
+def test_a_property_that_the_query_refuses_is_a_warning() -> None:
+    manifest = flights_with()
+    manifest["spec"]["sparkConf"] = {"spark.headgate.interval": "5", "spark.sql.shuffle.partitions": "64"}
+    manifest["spec"]["duringBacklog"] = {"sparkConf": {"spark.headgate.queries.delays.intervall": "5s"}}
+    of_one, of_all = sorted(warnings(manifest))
+    assert (
+        "spec.sparkConf[spark.headgate.interval]: the query would fail at its start: 5 has no unit" in of_all
+    )
+    assert "did you mean spark.headgate.queries.delays.interval?" in of_one
+
+
 def test_a_source_alone_in_its_group_is_a_warning() -> None:
     manifest = flights_with()
     manifest["spec"]["queries"][0]["sources"][1]["alignment"]["group"] = "aire"

@@ -3,7 +3,7 @@
 Nothing here keeps a resource out. Each warning says what will happen and what would change it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from itertools import groupby
 from typing import Final
@@ -14,6 +14,7 @@ from headgate.api.duration import ZERO, format_duration
 from headgate.api.finding import Finding, Location, Severity
 from headgate.api.query import LiveMode
 from headgate.api.source import Alignment, Source
+from headgate_contract.settings.said import in_properties
 from headgate_contract.triggers import TRIGGER_BASE_SECONDS
 
 TRIGGER_BASE: Final = timedelta(seconds=TRIGGER_BASE_SECONDS)
@@ -39,6 +40,20 @@ def _main_is_no_script(application: SparkApplication) -> Advice:
             "spark-submit with the jar of Headgate, or from a script",
             ("spec", "main", "file"),
         )
+
+
+def _property_is_refused_by_the_query(application: SparkApplication) -> Advice:
+    spec = application.spec
+    places: tuple[tuple[Location, Mapping[str, str]], ...] = (
+        (("spec", "sparkConf"), spec.spark_conf),
+        (("spec", "duringBacklog", "sparkConf"), spec.during_backlog.spark_conf),
+    )
+    for location, conf in places:
+        names = [query.name for query in spec.queries] or [""]
+        problems = (problem for name in names for problem in in_properties(conf, name).problems)
+        for problem in dict.fromkeys(problems):
+            key, _, what = problem.removeprefix("property ").partition(": ")
+            yield f"the query would fail at its start: {what}", (*location, key)
 
 
 def _grace_period_is_shorter_than_a_batch(application: SparkApplication) -> Advice:
@@ -134,6 +149,7 @@ def pauses_in_vain(application: SparkApplication) -> Iterator[str]:
 
 _CHECKS: Final[tuple[Callable[[SparkApplication], Advice], ...]] = (
     _main_is_no_script,
+    _property_is_refused_by_the_query,
     _grace_period_is_shorter_than_a_batch,
     _interval_is_below_the_trigger_base,
     _group_has_different_drifts,
