@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -583,6 +585,16 @@ def test_top_is_drawn_anew_in_a_terminal_and_outlives_an_api_server_that_is_away
     assert "second" in ended.out
     last = ended.out.rpartition("NAME")[2]
     assert all(words in last for words in ("first", "second", "not refreshed: ", "answers 503"))
+
+
+def test_top_leaves_the_terminal_in_order_where_it_is_told_to_end(
+    headgate: Headgate, cluster: HttpCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_pauses(monkeypatch, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+
+    assert headgate("top", "--every", "1").code == 128 + signal.SIGTERM
+    assert headgate("top", "--every", "1e300").code == 2
 
 
 ESCAPES = "ValueError: \x1b[2J\x1b[H\x1b]8;;http://evil.example\x1b\\ok\x9b5A\nflights   Running"

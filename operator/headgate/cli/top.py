@@ -19,7 +19,7 @@ def top(  # noqa: PLR0913, PLR0917  each is an option of the command
         bool, typer.Option("--once", help="Show them once and exit, as when the output is a file.")
     ] = False,
     every: Annotated[
-        float, typer.Option("--every", min=0.5, metavar="SECONDS", help="Time between two looks.")
+        float, typer.Option("--every", min=0.5, max=3600, metavar="SECONDS", help="Time between two looks.")
     ] = 2.0,
     all_namespaces: AllNamespaces = False,
     namespace: Namespace = None,
@@ -60,7 +60,11 @@ def _lines(cluster: "Cluster", *, everywhere: bool) -> "list[Text]":
 
 
 def _refresh(cluster: "Cluster", lines: "list[Text]", every: float, *, everywhere: bool) -> None:
-    """Draw anew until Ctrl-C; while the API server is away, the last answer stays, with a word of why."""
+    """Draw anew until Ctrl-C; while the API server is away, the last answer stays, with a word of why.
+
+    SIGTERM, as of `timeout`, ends it in order too: the terminal is what it was before.
+    """
+    import signal
     import time
     from contextlib import suppress
 
@@ -71,14 +75,18 @@ def _refresh(cluster: "Cluster", lines: "list[Text]", every: float, *, everywher
     from headgate.cli.terminal import Terminal
     from headgate.errors import HeadgateError
 
-    with (
-        suppress(KeyboardInterrupt),
-        Live(Group(*lines), console=Terminal(), auto_refresh=False, screen=True) as live,
-    ):
-        while True:
-            time.sleep(every)
-            try:
-                lines = _lines(cluster, everywhere=everywhere)
-                live.update(Group(*lines), refresh=True)
-            except HeadgateError as error:
-                live.update(Group(*lines, Text(f"not refreshed: {error}", style="red")), refresh=True)
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        with (
+            suppress(KeyboardInterrupt),
+            Live(Group(*lines), console=Terminal(), auto_refresh=False, screen=True) as live,
+        ):
+            while True:
+                time.sleep(every)
+                try:
+                    lines = _lines(cluster, everywhere=everywhere)
+                    live.update(Group(*lines), refresh=True)
+                except HeadgateError as error:
+                    live.update(Group(*lines, Text(f"not refreshed: {error}", style="red")), refresh=True)
+    finally:
+        signal.signal(signal.SIGTERM, before)
