@@ -227,6 +227,10 @@ def test_a_driver_that_is_not_recorded_never_runs(place: Place, monkeypatch: pyt
 def test_a_script_that_is_missing_is_named_with_where_it_was_looked_for(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"spec.main.file.*nowhere.py.*relative path starts at"):
         require_script("nowhere.py", tmp_path)
+    with pytest.raises(
+        InvalidInputError, match=r"spec.main.file: File name too long: .*xxx; a relative path"
+    ):
+        require_script(300 * "x", tmp_path)
 
 
 @pytest.mark.parametrize("scheme", ["", "local://", "file://"])

@@ -822,6 +822,10 @@ def test_a_status_of_a_newer_version_is_said_to_be_one(headgate: Headgate, clust
 # Which cluster
 
 
+UNTOUCHABLE = 300 * "x"
+"""A file that the system does not even look for, as it does not in a folder of somebody else's."""
+
+
 def config_with(tmp_path: Path, name: str, server: str, **context: str) -> Path:
     path = tmp_path / name
     path.write_text(kubeconfig_text(server, **context).replace("test", name))
@@ -886,6 +890,7 @@ def test_a_kubeconfig_without_a_current_context_will_do_for_another(
     ("text", "arguments", "said"),
     [
         (None, ["--kubeconfig", "none"], "none: there is no such kubeconfig"),
+        (None, ["--kubeconfig", UNTOUCHABLE], "File name too long: 'xxx"),
         (None, [], "no cluster is configured: there is no ~/.kube/config, and this is not a pod"),
         (None, ["--context", "prod"], "--context prod: there is no kubeconfig; set KUBECONFIG"),
         ("{", [], "check it with kubectl config view"),

@@ -623,3 +623,5 @@ def test_a_state_folder_that_is_not_there(headgate: Headgate, tmp_path: Path) ->
 
     assert (ended.code, "there is no such folder" in ended.err) == (2, True)
     assert ended.out == "", "the machine is not looked at before"
+    ended = headgate("support-bundle", "--state-dir", 300 * "x")
+    assert (ended.code, ": File name too long; headgate local names its own" in ended.err) == (2, True)

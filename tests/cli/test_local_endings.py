@@ -357,7 +357,7 @@ def test_a_job_without_a_streaming_query_is_told_as_one(folder: Path, code: int)
 
 
 def test_a_report_that_cannot_be_written_is_refused_before_the_start(folder: Path) -> None:
-    for report in (folder, folder / "app.yaml" / "report.json", Path("/dev/null")):
+    for report in (folder, folder / "app.yaml" / "report.json", folder / (300 * "x"), Path("/dev/null")):
         ended = subprocess.run(
             command(*OPTIONS, "--report", str(report)),
             cwd=folder,

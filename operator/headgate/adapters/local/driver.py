@@ -304,10 +304,12 @@ def script_path(main_file: str, base: Path) -> Path:
 def require_script(main_file: str, base: Path) -> None:
     """Raise `InvalidInputError` where the script is not there."""
     script = script_path(main_file, base)
-    if not script.is_file():
-        raise InvalidInputError(
-            f"spec.main.file: there is no file {script}; a relative path starts at {base}"
-        )
+    try:
+        what = "" if script.is_file() else "there is no file"
+    except OSError as error:
+        what = f"{error.strerror}:"
+    if what:
+        raise InvalidInputError(f"spec.main.file: {what} {script}; a relative path starts at {base}")
 
 
 def require_words(words: Iterable[str]) -> None:

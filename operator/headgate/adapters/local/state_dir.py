@@ -50,10 +50,12 @@ class StateDir:
     @classmethod
     def of_run(cls, folder: Path) -> StateDir:
         """Return the folder of a run that has been. Raises `UsageError` where there is none."""
-        if not folder.is_dir():
-            raise UsageError(
-                f"--state-dir {folder}: there is no such folder; headgate local names its own, .headgate/NAME"
-            )
+        try:
+            what = "" if folder.is_dir() else "there is no such folder"
+        except OSError as error:
+            what = error.strerror or str(error)
+        if what:
+            raise UsageError(f"--state-dir {folder}: {what}; headgate local names its own, .headgate/NAME")
         return cls(folder)
 
     def lock(self) -> IO[str]:

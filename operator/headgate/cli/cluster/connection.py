@@ -44,15 +44,22 @@ def connect(kubeconfig: Path | None, context: str | None, namespace: str | None,
 def _files(kubeconfig: Path | None) -> str:
     """Return the files to read, joined as in `$KUBECONFIG`; empty: there is none."""
     if kubeconfig is not None:
-        if not kubeconfig.is_file():
+        if not _is_there(str(kubeconfig)):
             raise UsageError(f"{kubeconfig}: there is no such kubeconfig; give --kubeconfig the path of one")
         return str(kubeconfig)
     if named := os.environ.get("KUBECONFIG"):
-        if not any(file.is_file() for file in kubeconfig_files(named)):
+        if not _is_there(named):
             raise UsageError(f"KUBECONFIG is {named}, and there is no such file; set it to a kubeconfig")
         return named
-    (default,) = kubeconfig_files(DEFAULT_KUBECONFIG)
-    return str(default) if default.is_file() else ""
+    return str(*kubeconfig_files(DEFAULT_KUBECONFIG)) if _is_there(DEFAULT_KUBECONFIG) else ""
+
+
+def _is_there(named: str) -> bool:
+    """Return whether any of the files is there. One that may not be looked at is: who reads it hears of that."""
+    try:
+        return any(file.is_file() for file in kubeconfig_files(named))
+    except OSError:
+        return True
 
 
 def _of_kubeconfig(files: str, context: str | None) -> tuple[ApiClient, str | None]:

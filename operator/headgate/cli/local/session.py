@@ -166,9 +166,10 @@ def _require_writable(report: Path) -> None:
     """Raise `UsageError` for a report that could not be written: at the end of a run it is too late to say so."""
     try:
         report.parent.mkdir(parents=True, exist_ok=True)
+        is_no_file = report.exists() and not report.is_file()
     except OSError as error:
         raise UsageError(f"--report {report}: {error.strerror}; give a path that can be written") from None
-    if (report.exists() and not report.is_file()) or not os.access(report.parent, os.W_OK):
+    if is_no_file or not os.access(report.parent, os.W_OK):
         raise UsageError(f"--report {report}: cannot be replaced; give the path of a file")
 
 
