@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import tarfile
@@ -192,6 +193,20 @@ def test_a_run_on_this_machine(headgate: Headgate, tmp_path: Path) -> None:
     assert len(files["driver.log"]) < 600_000
     assert canary("jdbc") not in files["driver.log"]
     assert "memory.json: No such file" in files["unread.txt"]
+
+
+def test_half_an_archive_does_not_stay(
+    headgate: Headgate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tarfile.TarFile, "addfile", full)
+    (tmp_path / "state").mkdir()
+    ended = headgate("support-bundle", "--state-dir", tmp_path / "state", "-o", tmp_path / "bundle.tar.gz")
+
+    assert (ended.code, "No space left on device; give another place" in ended.err) == (2, True)
+    assert not (tmp_path / "bundle.tar.gz").exists()
 
 
 @pytest.mark.parametrize("cut", ["-----BEGIN PRIVATE KEY-----\n", "connected with password="])

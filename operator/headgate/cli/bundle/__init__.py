@@ -9,6 +9,7 @@ import os
 import tarfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -68,5 +69,7 @@ class Bundle:
         except FileExistsError:
             raise UsageError(f"{path}: is there already; give another name with --output") from None
         except OSError as error:
+            with suppress(OSError):  # half an archive helps nobody, and is in the way of the next
+                path.unlink()
             raise UsageError(f"{path}: {error.strerror}; give another place with --output") from None
         return len(files)
