@@ -189,6 +189,8 @@ def test_nor_does_one_that_is_refused(headgate: Headgate, tmp_path: Path) -> Non
     assert ended.code == 1
     assert "unknown field" in ended.out
     assert "\x9b" not in ended.out + ended.err
+    ended = headgate("validate", edited(tmp_path, ("driver: {", '"dri\\nx.yaml: good\\nver": {')))
+    assert "x.yaml: good" not in ended.out.splitlines()
 
 
 def test_the_same_resource_twice_changes_nothing(headgate: Headgate) -> None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from headgate_contract.foreign import printable
+
 Location = tuple[str | int, ...]
 """Way from the top of an object to a value in it: keys of objects, indexes of lists."""
 
@@ -32,10 +34,13 @@ class Finding:
     rule: str | None = None
 
     def text(self, file: str) -> str:
-        """Return the finding in the form that editors and CI logs understand: `file:line: error: path: message`."""
+        """Return the finding in the form that editors and CI logs understand: `file:line: error: path: message`.
+
+        It is one line, whatever a resource has for names.
+        """
         place = f"{file}:{self.line}" if self.line else file
         subject = f"{self.path}: " if self.path else ""
-        return f"{place}: {self.severity}: {subject}{self.message}"
+        return printable(f"{place}: {self.severity}: {subject}{self.message}")
 
 
 def path_of(location: Location, content: Any) -> str:

@@ -50,10 +50,9 @@ def read(file: str) -> "LoadedFile":
 def report(result: "LoadedFile") -> None:
     """Print what was found in a file, one line each, and a last one that sums it up."""
     from headgate.api.finding import Severity
-    from headgate_contract.foreign import printable
 
     for finding in result.all_findings:
-        typer.echo(printable(finding.text(result.file), lines=True))
+        typer.echo(finding.text(result.file))
     counts = [
         f"{count} {severity}{'s' if count > 1 else ''}"
         for severity in (Severity.ERROR, Severity.WARNING)
