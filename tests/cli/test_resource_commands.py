@@ -250,6 +250,8 @@ def test_crd_shows_how_a_committed_file_differs(headgate: Headgate, tmp_path: Pa
     assert ended.code == 1
     assert "-    - old\n+    - hgapp\n" in ended.out
     assert "differs from what is generated; run headgate crd --out" in ended.err
+    next(tmp_path.glob("*.yaml")).write_bytes(b"\xff")
+    assert headgate("crd", "--check", tmp_path).code == 1
 
 
 def test_crd_refuses_to_write_and_compare_at_once(headgate: Headgate, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def write(path: Path, text: str) -> None:
 def compare(path: Path, text: str, *, remedy: str) -> None:
     """Say that the file is up to date, or show how it differs, name the remedy, and exit with 1."""
     try:
-        committed = path.read_text(encoding="utf-8")
+        committed = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}; run {remedy}") from None
     if committed == text:
