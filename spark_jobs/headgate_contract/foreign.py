@@ -23,7 +23,8 @@ _WORDS: Final = (
 NAMES_A_SECRET: Final = re.compile(rf"(?i){_WORDS}")
 """In the name of something whose value is a secret."""
 
-_QUOTED: Final = r"""\\?"[^"]*(?:"|\Z)|\\?'[^']*(?:'|\Z)"""
+_QUOTED: Final = rf"""{re.escape(HIDDEN)}|\\?"[^"]*(?:"|\Z)|\\?'[^']*(?:'|\Z)"""
+"""A value in quotes, or one that is hidden already: what a driver has told goes through here again."""
 _END_OF_NAME: Final = r"""\s{0,3}(?:=|->)|\\?["']\s{0,3}[:=]"""
 """What stands behind the name of a property: in a file, in a Map of Scala, in JSON."""
 _PATTERNS: Final = tuple(

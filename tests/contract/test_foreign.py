@@ -63,6 +63,7 @@ def test_what_looks_like_a_secret_is_hidden(text: str) -> None:
     assert CANARY not in scrubbed(text)
     assert CANARY.replace("-", "q") not in scrubbed(text)
     assert "(hidden)" in scrubbed(text)
+    assert scrubbed(scrubbed(text)) == scrubbed(text)
 
 
 @pytest.mark.parametrize("text", HARMLESS)
