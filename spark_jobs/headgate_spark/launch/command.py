@@ -23,7 +23,7 @@ import structlog
 from headgate_contract.exit_codes import ERROR, INTERRUPTED, ExitCode
 from headgate_contract.handover import EXECUTOR_TEMPLATE, SPARK_PROPERTIES
 from headgate_contract.listening import DEFAULT_PORT, every_address
-from headgate_contract.settings.table import CONTROL
+from headgate_contract.settings.table import APPLICATION, CONTROL
 from headgate_spark import __version__
 from headgate_spark.engine.shim import ShimError, jar_path
 from headgate_spark.launch.driver import LaunchedDriver
@@ -139,7 +139,7 @@ def _take_properties(options: argparse.Namespace) -> None:
     conf = dict(pair.split("=", 1) for pair in options.conf)
     if options.control is None and (control := conf.get(CONTROL)):
         options.control = Path(control)
-    options.application = options.application or conf.get(settings.APPLICATION)
+    options.application = options.application or conf.get(APPLICATION)
     options.metrics_address = options.metrics_address or conf.get(settings.METRICS_ADDRESS, "")
     if options.metrics_port is None:
         options.metrics_port = conf.get(settings.METRICS_PORT, DEFAULT_PORT)
