@@ -7,12 +7,13 @@ It also knows what the API server does not: which containers run.
 
 from __future__ import annotations
 
-import copy
 import json
 from builtins import list as listed
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, EVENTS, PODS, Kind, Manifest
 from headgate.adapters.kubernetes.times import rfc3339
@@ -20,6 +21,12 @@ from headgate.errors import ApiConflict, ApiNotFound
 from headgate.key import Key, key_of
 
 Place = tuple[str, str, str]
+
+
+def copied(manifest: Mapping[str, Any]) -> Manifest:
+    """Return what comes of a manifest that is sent. `copy.deepcopy` takes twenty times as long."""
+    found: Manifest = msgspec.msgpack.decode(msgspec.msgpack.encode(manifest))
+    return found
 
 
 @dataclass
@@ -52,14 +59,14 @@ class FakeCluster:
     # What the operator calls ----------------------------------------------------------------------------
 
     async def get(self, kind: Kind, key: Key) -> Manifest:
-        return copy.deepcopy(self._stored(kind, key))
+        return copied(self._stored(kind, key))
 
     async def list(
         self, kind: Kind, namespace: str | None = None, *, labels: str | None = None, **_: Any
     ) -> listed[Manifest]:
         wanted = dict(pair.split("=") for pair in labels.split(",")) if labels else {}
         return [
-            copy.deepcopy(manifest)
+            copied(manifest)
             for (plural, where, _), manifest in self.objects.items()
             if plural == kind.plural
             and namespace in (None, where)
@@ -119,8 +126,8 @@ class FakeCluster:
         key = key_of(manifest)
         known = self.objects.get(self._place(APPLICATIONS, key))
         if known is None:
-            return copy.deepcopy(self._store(APPLICATIONS, self._new(manifest)))
-        return copy.deepcopy(self._changed(APPLICATIONS, known, {**known, "spec": manifest["spec"]}))
+            return copied(self._store(APPLICATIONS, self._new(manifest)))
+        return copied(self._changed(APPLICATIONS, known, {**known, "spec": manifest["spec"]}))
 
     def remove(self, key: Key) -> None:
         """A person deletes an application."""
@@ -131,10 +138,10 @@ class FakeCluster:
         self._deleted(PODS, self._stored(PODS, key_of(pod)), grace_seconds)
 
     def application(self, key: Key) -> Manifest:
-        return copy.deepcopy(self._stored(APPLICATIONS, key))
+        return copied(self._stored(APPLICATIONS, key))
 
     def pods(self) -> listed[Manifest]:
-        return [copy.deepcopy(found) for (plural, _, _), found in self.objects.items() if plural == "pods"]
+        return [copied(found) for (plural, _, _), found in self.objects.items() if plural == "pods"]
 
     def told(self) -> listed[tuple[str, int]]:
         """Reasons of the Events, each with its count."""
@@ -149,7 +156,7 @@ class FakeCluster:
 
     def edit(self, kind: Kind, key: Key, change: Callable[[Manifest], object]) -> None:
         """Somebody changes an object in a way of their own."""
-        manifest = copy.deepcopy(self._stored(kind, key))
+        manifest = copied(self._stored(kind, key))
         change(manifest)
         self._store(kind, manifest)
 
@@ -188,13 +195,13 @@ class FakeCluster:
 
     def _write(self, call: str, carry_out: Callable[[], Manifest]) -> Manifest:
         self.before(call)
-        answer = copy.deepcopy(carry_out())
+        answer = copied(carry_out())
         self.calls.append(call)
         self.after(call)
         return answer
 
     def _new(self, manifest: Mapping[str, Any]) -> Manifest:
-        created = copy.deepcopy(dict(manifest))
+        created = copied(manifest)
         created["metadata"] |= {
             "uid": f"uid-{self._version + 1}",
             "creationTimestamp": rfc3339(self.now),
@@ -209,11 +216,11 @@ class FakeCluster:
         manifest["metadata"]["resourceVersion"] = str(self._version)
         json.dumps(manifest)
         self.objects[self._place(kind, key_of(manifest))] = manifest
-        self.events.append(Watched(kind, False, copy.deepcopy(manifest)))
+        self.events.append(Watched(kind, False, copied(manifest)))
         return manifest
 
     def _changed(self, kind: Kind, known: Manifest, changed: Mapping[str, Any]) -> Manifest:
-        manifest = copy.deepcopy(dict(changed))
+        manifest = copied(changed)
         if manifest == known:
             return known
         if manifest.get("spec") != known.get("spec") and kind == APPLICATIONS:
@@ -224,7 +231,7 @@ class FakeCluster:
         return self._store(kind, manifest)
 
     def _deleted(self, kind: Kind, known: Manifest, grace_seconds: int | None) -> Manifest:
-        manifest = copy.deepcopy(known)
+        manifest = copied(known)
         metadata, phase = manifest["metadata"], known.get("status", {}).get("phase")
         if kind == PODS and "nodeName" in known["spec"] and phase not in ("Succeeded", "Failed"):
             grace = known["spec"]["terminationGracePeriodSeconds"] if grace_seconds is None else grace_seconds
@@ -249,7 +256,7 @@ class FakeCluster:
     def _drop(self, kind: Kind, known: Manifest) -> Manifest:
         self._version += 1
         del self.objects[self._place(kind, key_of(known))]
-        gone = copy.deepcopy(known)
+        gone = copied(known)
         gone["metadata"]["resourceVersion"] = str(self._version)
         self.events.append(Watched(kind, True, gone))
         return known

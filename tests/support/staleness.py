@@ -7,7 +7,6 @@ miss what happens next, or, with a process that starts anew, to begin from what 
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from headgate.adapters.kubernetes.pods import is_ended
 from headgate.errors import ApiNotFound, TransientError
 from headgate.key import Key
 from headgate_contract.receiving import read
-from support.fake_cluster import FakeCluster, Place
+from support.fake_cluster import FakeCluster, Place, copied
 from support.looping import query
 from support.operating import KEY, Operation
 
@@ -67,7 +66,7 @@ class Lagging:
 
     async def get(self, kind: Kind, key: Key) -> Manifest:
         try:
-            return copy.deepcopy(self._objects()[kind.plural, *key])
+            return copied(self._objects()[kind.plural, *key])
         except KeyError:
             raise ApiNotFound(f"no {kind.plural} {key}") from None
 
@@ -220,9 +219,9 @@ class Life:
                     controller.application_gone(manifest)
         for place, manifest in now.items():
             if place[0] == PODS.plural:
-                controller.pod_seen(copy.deepcopy(manifest))
+                controller.pod_seen(copied(manifest))
             elif place[0] == APPLICATIONS.plural:
-                controller.application_seen(copy.deepcopy(manifest))
+                controller.application_seen(copied(manifest))
         self.operator.heard = len(self.cluster.events)
 
     # What is so
