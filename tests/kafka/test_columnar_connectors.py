@@ -122,5 +122,6 @@ def test_the_rows_of_a_changed_source_are_read_by_its_own_reader(
     assert not any(COLUMNAR in plan for plan in plans_in(log))
     before, *after = log.split("Spark's source of Kafka cannot be read in columns before Spark 4.1")
     assert len(plans_in(before)) == len(after) == 1, "it is told once, and to whoever has asked"
+    by_itself = by_spark(spark, kafka, topic)
     for number in range(len(turns)):
-        assert rows_in(spark, tmp_path / str(number)) == by_spark(spark, kafka, topic)
+        assert rows_in(spark, tmp_path / str(number)) == by_itself

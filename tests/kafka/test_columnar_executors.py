@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from headgate_spark.engine.shim import jar_path
 from support.columnar import COLUMNAR, JOB, PROPERTY, by_spark, counts_in, plans_in, rows_in
+from support.driver import QUICK_START
 from support.driver import driver as process
 from support.kafka import Broker
 from support.kafka_connector import connector_conf
@@ -40,6 +41,7 @@ def test_executors_read_in_columns_where_they_have_our_classes_and_else_as_spark
     conf = {
         "spark.master": "local-cluster[1,2,512]",
         "spark.executor.memory": "512m",
+        "spark.executor.defaultJavaOptions": QUICK_START,
         "spark.executorEnv.SPARK_DIST_CLASSPATH": "/nowhere",
         **connector_conf(),
     }
@@ -49,5 +51,6 @@ def test_executors_read_in_columns_where_they_have_our_classes_and_else_as_spark
         plans, counts = plans_in(running.log), counts_in(running.log)
     assert counts == {"nothing said": False, "started with it": False, "with rules of another": True}
     assert [COLUMNAR in plan for plan in plans] == [*IN_COLUMNS.values()], plans
+    by_itself = by_spark(spark, kafka, topic)
     for number in range(len(IN_COLUMNS)):
-        assert rows_in(spark, tmp_path / str(number)) == by_spark(spark, kafka, topic)
+        assert rows_in(spark, tmp_path / str(number)) == by_itself
