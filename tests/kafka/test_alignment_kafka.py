@@ -129,18 +129,18 @@ def test_a_run_that_ends_by_itself_is_aligned_and_so_is_the_next_one_on_its_chec
 ):
     """In its first trigger the next run asks one topic before Spark has asked the other."""
     topics = [kafka.topic() for _ in range(2)]
-    ramp = Ramp(0, 600, START_MS, 1_000)
-    sink = Sink({name: Topic(name, {0: Ramp(0, 1_200, START_MS, 1_000)}) for name in topics})
+    ramp = Ramp(0, 150, START_MS, 1_000)
+    sink = Sink({name: Topic(name, {0: Ramp(0, 300, START_MS, 1_000)}) for name in topics})
     frame = reduce(DataFrame.unionByName, [records(spark, kafka, name) for name in topics])
     driver.control(in_backlog(400, **dict.fromkeys(topics, member(30))))
     for run in range(2):
         for name in topics:
-            fill(kafka.bootstrap, name, [replace(ramp, start_ms=START_MS + run * 600_000)])
+            fill(kafka.bootstrap, name, [replace(ramp, start_ms=START_MS + run * 150_000)])
         writer = frame.writeStream.queryName(NAME).option("checkpointLocation", str(tmp_path))
         query = driver.start(writer.foreachBatch(sink.take), available_now=True)
         assert query.awaitTermination(240)
         assert query.exception() is None
-        assert sink.count == (run + 1) * 1_200
+        assert sink.count == (run + 1) * 300
     assert sink.past_the_limit(30_000) == []
 
 

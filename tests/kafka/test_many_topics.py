@@ -28,9 +28,9 @@ SPAN_MS, STARTS_MS = 120_000, (0, 45_000, 90_000)
 """When topics end and when they start, in event time: some so late that they have to wait for others."""
 BATCHES = 5
 """The least number of small ones."""
-CHAINED, PAIRED = 5, 8
-"""Streams that are joined one to the other; of more each with its neighbour; of yet more one half with the other, as
-each join has four states to write in each batch."""
+CHAINED = 5
+"""Streams that are joined one to the other, of more each with its neighbour: each join has four states to write in
+each batch."""
 DELAY = f"{DRIFT_SECONDS} seconds"
 TOPICS, RECORDS, STEP_MS = 6, 2000, 100
 """Of a run that ends by itself."""
@@ -78,11 +78,8 @@ def join(streams: Sequence[DataFrame]) -> DataFrame:
     marked = [stream.select("value", "timestamp").withWatermark("timestamp", DELAY) for stream in streams]
     if len(marked) <= CHAINED:
         return reduce(joined, marked)
-    if len(marked) <= PAIRED:
-        pairs = zip(marked[::2], marked[1::2], strict=True)
-        return reduce(DataFrame.unionAll, [joined(left, right) for left, right in pairs])
-    half = len(marked) // 2
-    return joined(*(reduce(DataFrame.unionAll, part) for part in (marked[:half], marked[half:])))
+    pairs = zip(marked[::2], marked[1::2], strict=True)
+    return reduce(DataFrame.unionAll, [joined(left, right) for left, right in pairs])
 
 
 def joined(left: DataFrame, right: DataFrame) -> DataFrame:
@@ -101,7 +98,7 @@ def read(driver: Driver, frame: DataFrame, records: int, checkpoint: Path) -> Se
 @pytest.mark.usefixtures("behind_the_furthest_is_late")
 @pytest.mark.parametrize(
     ("combined", "count"),
-    [*((union, count) for count in (1, 4, 5, 8, 32)), *((join, count) for count in (4, 5, 8, 32))],
+    [*((union, count) for count in (1, 4, 5, MOST)), *((join, count) for count in (5, 8))],
 )
 def test_all_are_read_together_and_none_goes_ahead_however_many_there_are(
     spark: SparkSession,
