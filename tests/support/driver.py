@@ -39,7 +39,9 @@ QUICK = {"JAVA_TOOL_OPTIONS": QUICK_START}
 """The same for a compiler, as a part of its environment."""
 CLASSES = ROOT / "build" / "spark-classes.jsa"
 """Of `support.class_data`, which `make tools` runs."""
-SHARING = f'"-XX:SharedArchiveFile={CLASSES}"' if CLASSES.exists() else ""
+IN_PLACE = "-XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
+"""Else each JVM copies all 180 MB of them to an address that nobody can guess."""
+SHARING = f'{IN_PLACE} "-XX:SharedArchiveFile={CLASSES}"' if CLASSES.exists() else ""
 CONF = {
     "spark.master": "local[2]",
     "spark.driver.memory": "1g",
