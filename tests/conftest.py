@@ -36,6 +36,10 @@ COMPILED = str(Path(__file__).parent / "data" / "workers")
 if COMPILED not in os.environ.get("PYTHONPATH", ""):
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (COMPILED, os.environ.get("PYTHONPATH"))))
 
+# An API server may then hold five times what it needs. By Go's default it is twice, and a quarter of the processor
+# time that it takes to start goes into collecting.
+os.environ.setdefault("GOGC", "400")
+
 # How long an example takes says how busy the machine is, and nothing about the code. Each run of `make test` tries
 # the same examples, so that a failure is of the change; `explore` looks for ones that nobody has thought of, and
 # `quick` tries few of them.
