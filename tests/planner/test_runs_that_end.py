@@ -3,6 +3,8 @@
 from itertools import permutations, product
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
 from headgate_contract.held import HeldBy
@@ -23,6 +25,7 @@ from headgate_spark.planner.model import (
 )
 from headgate_spark.planner.state import QueryState
 from support.asked import AskedPlanner
+from support.examples import examples
 from support.scripted_spark import ScriptedSpark, Stream, Uncounted
 
 AVAILABLE_NOW = Trigger(TriggerKind.AVAILABLE_NOW)
@@ -186,11 +189,34 @@ def test_one_batch_for_a_backlog_is_one_batch_although_sources_are_seen_one_by_o
     assert spark.sizes == [40_000]
 
 
+@settings(max_examples=examples(20))
+@given(st.permutations("abcdef"), st.data(), st.booleans())
+def test_one_batch_for_a_backlog_that_is_cut_is_shared_by_all_from_the_first_one_on(order, data, ends):
+    order = order[: data.draw(st.integers(2, 6))]
+    pending = {name: data.draw(st.integers(1000, 5000), label=name) for name in order}
+    control = QueryControl(
+        interval_during_backlog_seconds=0, backlog=True, batch=BatchControl(max_records=1000)
+    )
+    streams = [Stream(name, {"0": pending[name]}) for name in sorted(order)]
+    spark = ScriptedSpark(*streams, control=control, trigger=AVAILABLE_NOW if ends else None, order=order)
+    spark.run_until(lambda: not any(stream.pending for stream in streams))
+    whole = sum(pending.values())
+    for number, batch in enumerate(spark.batches[:-1], 1):
+        assert batch.total == 1000
+        for name, records in pending.items():
+            read = sum(each.records.get(name, 0) for each in spark.batches[:number])
+            assert read / records == pytest.approx(number * 1000 / whole, abs=0.01)
+
+
 def test_a_source_that_can_tell_nothing_before_spark_asks_it_is_looked_at_then():
-    names = ("flights", "weather", "airports")
-    spark = run(*(a_stream(name=name) for name in names), interval_during_backlog_seconds=0, backlog=True)
-    assert [batch.records for batch in spark.batches] == [dict.fromkeys(names, 20_000)]
-    assert [sources for _, sources in spark.surveys[:3]] == [names, ("weather",), ("airports",)]
+    """As where the checkpoint's log has a form that nobody knows."""
+    sources = [Source(name, ReadLimit.OFFSETS) for name in "ab"]
+    planner = AskedPlanner(QueryState("q", AVAILABLE_NOW, sources, now=0, resumed={}, unplanned=()))
+    planner.control(QueryControl(), 0)
+    assert planner.admit("a", {"0": 0}, 0) == Survey(("a", "b"))
+    assert planner.plan("a", {"a": {"0": 5}}, 0) == TakeUpTo({"0": 5})
+    assert planner.admit("b", {"0": 0}, 0) == Survey(("b",))
+    assert planner.plan("b", {"b": {"0": 7}}, 0) == TakeUpTo({"0": 7})
 
 
 def test_everything_paused_fails_with_a_remedy():

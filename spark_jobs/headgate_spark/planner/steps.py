@@ -16,7 +16,7 @@ from headgate_spark.planner.alignment_member import Aligned, Part
 from headgate_spark.planner.allotment import Allotment, ReadingSource, allot
 from headgate_spark.planner.ending import can_begin_empty
 from headgate_spark.planner.hybrid import Hybrid
-from headgate_spark.planner.model import Position, ReadLimit, TakeUpTo, TriggerKind
+from headgate_spark.planner.model import Position, TakeUpTo, TriggerKind
 from headgate_spark.planner.reading import Limits, Span, fixed, rated, reach_of
 from headgate_spark.planner.rounds import Question
 from headgate_spark.planner.sizing import Grant, target_seconds, with_remainder
@@ -95,14 +95,11 @@ def empty_batch_first(query: QueryState, draft: Draft) -> Draft:
     """Hold everything where it is not known yet what all sources have, and where an empty batch can come first.
 
     What one source is given of a grant the others are not: the first one would read all of it, far ahead of them,
-    and take the watermark with it. In a batch that spans a backlog each is read whole, but one that takes a limit: as
-    nobody knows what it has, it would be given all that the batch may have.
+    and take the watermark with it. So it is with a batch that spans a backlog where `batch.maxRecords` cuts it.
     """
     if draft.planned or not draft.can_begin_empty:
         return draft
     reading = [state for state in query.sources.values() if state.may_read(draft.hybrid)]
-    if draft.in_force.spans and not any(s.read_limit in (ReadLimit.ROWS, ReadLimit.FILES) for s in reading):
-        return draft
     is_blind = len(reading) > 1 and not all(_is_known(state) for state in reading)
     return replace(draft, held=HeldBy.FIRST_LOOK) if is_blind else draft
 
