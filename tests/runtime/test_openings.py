@@ -18,7 +18,7 @@ from headgate_spark.engine.openings import Openings, StillUnderWayError
 from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.sources import Descriptor, names_of
-from support.asked import admit
+from support.asked import admit, plan
 from support.engine import Locks, MadeUpCheckpoint, Unmeasured, begins, described
 from support.waiting import wait_until
 
@@ -205,27 +205,50 @@ def test_a_stream_that_is_told_of_before_others_goes_on_where_it_was_itself() ->
     assert governor.opened(1, first) == f"resume:{offsets['orders']}"
 
 
-def test_of_a_stream_that_a_plan_reads_twice_each_record_counts_once() -> None:
-    services = Services(
-        acquire_lock=lambda _: None, open_checkpoint=lambda _: MadeUpCheckpoint(), observer=Unmeasured()
+def at(topic: str, offset: int) -> str:
+    return json.dumps({topic: {"0": offset}})
+
+
+def twice(checkpoint: MadeUpCheckpoint) -> Governor:
+    """A query whose plan reads its first topic in two places."""
+    governor = Governor(
+        Services(acquire_lock=lambda _: None, open_checkpoint=lambda _: checkpoint, observer=Unmeasured())
     )
-    governor = Governor(services)
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=1)}))
     begins(governor, sources=[0, 0, 1])
-    for handle, topic in enumerate(("orders", "returns")):
+    for handle, topic in enumerate(TOPICS):
         governor.opened(handle, described(handle, topic=topic, index=handle))
-    admit(governor, 0, '{"orders":{"0":0}}')
-    report = {
-        "batchId": 0,
-        "durationMs": {"triggerExecution": 5, "addBatch": 4},
-        "sources": [{"numInputRows": 60}, {"numInputRows": 70}],
-    }
+    return governor
+
+
+def counted(governor: Governor, batch: int, *rows: int) -> dict[str, int]:
+    """Tell of a batch, and return what is counted by then."""
+    took = {"triggerExecution": 5, "addBatch": 4}
+    report = {"batchId": batch, "durationMs": took, "sources": [{"numInputRows": n} for n in rows]}
     governor.progressed("r1", json.dumps(report))
-    admit(governor, 0, '{"orders":{"0":30}}')
+    admit(governor, 0, at("orders", 30))
     snapshot = governor.runs[0].snapshot()
     assert snapshot is not None
-    counted = {source.name: source.processed_records_total for source in snapshot.sources}
-    assert counted == {"orders": 30, "returns": 70}
+    return {source.name: source.processed_records_total for source in snapshot.sources}
+
+
+@pytest.mark.parametrize("told", [60, 30])
+def test_of_a_stream_that_a_plan_reads_twice_each_record_counts_once(told: int) -> None:
+    """Where the plan uses one shuffle in both places, Spark reads it once, and counts it once."""
+    governor = twice(MadeUpCheckpoint())
+    latest = {str(handle): at(topic, n) for handle, topic, n in zip((0, 1), TOPICS, (30, 70), strict=True)}
+    for _ in range(2):
+        for handle, topic in enumerate(TOPICS):
+            if admit(governor, handle, at(topic, 0)).startswith("survey:"):
+                plan(governor, handle, json.dumps(latest))
+    assert counted(governor, 0, told, 70) == {"orders": 30, "returns": 70}
+
+
+def test_so_it_is_in_a_batch_that_runs_again_after_a_restart() -> None:
+    checkpoint = MadeUpCheckpoint()
+    ends = [Ends((at("orders", n), at("orders", n), at("returns", 2 * n))) for n in (30, 10)]
+    checkpoint.left = Resumption(3, True, *ends)
+    assert counted(twice(checkpoint), 3, 40, 80) == {"orders": 20, "returns": 40}
 
 
 def test_a_run_that_has_ended_meanwhile_opens_nothing_more() -> None:

@@ -35,7 +35,8 @@ ROWS = (
     ("a query that has never run", (), (), Resumption()),
     ("its first batch was not committed", (0,), (), Resumption(0, repeats=True, ends=ENDS)),
     ("stopped at a batch boundary", (8, 9, 10), (8, 9, 10), Resumption(10, repeats=False, ends=ENDS)),
-    ("ended in mid-batch", (8, 9, 10), (8, 9), Resumption(10, repeats=True, ends=ENDS)),
+    ("ended in mid-batch", (8, 9, 10), (8, 9), Resumption(10, repeats=True, ends=ENDS, begins=ENDS)),
+    ("the entry before is gone", (8, 10), (8,), Resumption(10, repeats=True, ends=ENDS)),
     ("old commits were removed", (9, 10), (10,), Resumption(10, repeats=False, ends=ENDS)),
 )
 

@@ -23,7 +23,7 @@ from headgate_spark.engine.queries import Started
 from headgate_spark.engine.run_memory import RunMemory
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.settings import QuerySettings
-from headgate_spark.planner.model import BatchReport
+from headgate_spark.planner.model import BatchReport, ReadLimit
 from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.reporting import Remark
 
@@ -239,8 +239,13 @@ class Batches:
 
     def _report(self, progress: Progress) -> BatchReport:
         told, sources = progress.source_rows, self._sources
+        # Of offsets that are counted it is known how many records there are at most. Else what a plan reads twice is
+        # taken to be read twice, though Spark reads it once where the plan uses one shuffle of it in both places.
+        counted, most = ReadLimit.OFFSETS, sources.offsets_in(progress.batch_id)
         rows = {
-            opened.name: told[place] // sources.times_read(place)
+            opened.name: min(told[place], most.get(opened.name, told[place]))
+            if opened.source.read_limit is counted
+            else told[place] // sources.times_read(place)
             for place, opened in sources.placed()
             if place < len(told)
         }

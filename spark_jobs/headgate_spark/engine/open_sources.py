@@ -12,7 +12,7 @@ from headgate_spark.engine.beginnings import Beginnings
 from headgate_spark.engine.checkpoint_state import CheckpointState
 from headgate_spark.engine.open_source import OpenSource
 from headgate_spark.engine.records import RunRecords
-from headgate_spark.engine.resumption import Resumption
+from headgate_spark.engine.resumption import Ends
 from headgate_spark.engine.retention import Retention
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.sources import Descriptor, names_of
@@ -118,9 +118,8 @@ class OpenSources:
             for nth, each in enumerate(self)
         ]
 
-    def ends(self, resumption: Resumption) -> list[tuple[OpenSource, str | None]]:
+    def ends(self, ends: Ends) -> list[tuple[OpenSource, str | None]]:
         """Return where each source ends by the checkpoint (`None`: it has no offset), as far as that can be told."""
-        ends = resumption.ends
         every = ((self._lines(place), each) for place, each in self.placed())
         return [
             (each, ends.of(lines, each.descriptor.name)) for lines, each in every if ends.tells_of(lines[0])
@@ -139,7 +138,7 @@ class OpenSources:
 
         `None`: it is new, or what the checkpoint says of it cannot be read.
         """
-        ends = self.ends(self._state.resumption)
+        ends = self.ends(self._state.resumption.ends)
         offset = next((offset for each, offset in ends if each is opened), None)
         return None if opened.readable(offset) is None else offset
 
@@ -147,14 +146,33 @@ class OpenSources:
         """Return where the sources are by the checkpoint, as far as they can be counted; `None`: the query is new."""
         if self._state.resumption.batch is None:
             return None
-        positions = {each.name: each.readable(offset) for each, offset in self.ends(self._state.resumption)}
+        return self._positions(self._state.resumption.ends)
+
+    def _positions(self, ends: Ends) -> dict[str, Position]:
+        positions = {each.name: each.readable(offset) for each, offset in self.ends(ends)}
         return {name: position for name, position in positions.items() if position is not None}
+
+    def offsets_in(self, batch: int) -> dict[str, int]:
+        """Return how many offsets a batch goes over that an earlier run has planned, by source; what is not known is
+        missing."""
+        left = self._state.resumption
+        if not left.repeats or batch != left.batch:
+            return {}
+        begins = self._positions(left.begins)
+        both = {
+            name: (begins[name], end) for name, end in self._positions(left.ends).items() if name in begins
+        }
+        return {
+            name: sum(end.values()) - sum(begin.values())
+            for name, (begin, end) in both.items()
+            if begin.keys() == end.keys()
+        }
 
     def unplanned(self) -> list[str] | None:
         """Return the sources that surely have no offset in the checkpoint; `None`: the query is new."""
         if self._state.resumption.batch is None:
             return None
-        return [each.name for each, offset in self.ends(self._state.resumption) if offset is None]
+        return [each.name for each, offset in self.ends(self._state.resumption.ends) if offset is None]
 
     # What is known of all of them --------------------------------------------------------------------
 

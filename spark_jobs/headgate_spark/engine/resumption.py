@@ -60,6 +60,8 @@ class Resumption:
     """It was not committed, and runs again."""
     ends: Ends = field(default_factory=Ends)
     """Where its sources end."""
+    begins: Ends = field(default_factory=Ends)
+    """Where they begin, of a batch that runs again and was not the first."""
 
 
 def read_resumption(offsets: Directory, commits: Directory) -> Resumption:
@@ -68,11 +70,17 @@ def read_resumption(offsets: Directory, commits: Directory) -> Resumption:
     if planned is None:
         return Resumption()
     repeats = committed is None or committed < planned
-    return Resumption(planned, repeats, ends_in(offsets.read(str(planned))))
+    before = planned - 1 if repeats and planned - 1 in _numbers(offsets) else None
+    begins = Ends() if before is None else ends_in(offsets.read(str(before)))
+    return Resumption(planned, repeats, ends_in(offsets.read(str(planned))), begins)
 
 
 def _last(log: Directory) -> int | None:
-    return max((int(name) for name in log.names() if name.isdigit()), default=None)
+    return max(_numbers(log), default=None)
+
+
+def _numbers(log: Directory) -> set[int]:
+    return {int(name) for name in log.names() if name.isdigit()}
 
 
 def ends_in(entry: str) -> Ends:

@@ -211,7 +211,7 @@ class QueryRun:
         """Publish where the last batch has ended: no source is asked any more. Raises what the file system raises."""
         if any(self.settings.of_source(opened.name).publish_group is not None for opened in self.sources):
             left = self.state.left()
-            for opened, offset in () if left.repeats else self.sources.ends(left):
+            for opened, offset in () if left.repeats else self.sources.ends(left.ends):
                 self._publish(opened, offset)
 
     def snapshot(self) -> QuerySnapshot | None:
