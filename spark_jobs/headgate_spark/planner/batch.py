@@ -83,17 +83,20 @@ class PlannedBatch:
         elif isinstance(take, TakeLimit) and state.read_limit is ReadLimit.ROWS:
             state.rate.take(-take.count, now)
 
-    def settle(self, state: SourceState, records: int, max_growth: float, now: float) -> HeldBy | None:
+    def settle(
+        self, state: SourceState, records: int, max_growth: float, now: float, *, are_told: bool
+    ) -> HeldBy | None:
         """The batch ended with `records` of the source; return why there may be more at once, if so.
 
-        What could not be counted before is booked now. A limit that was filled probably left something.
+        What could not be counted before is booked now, and tokens of offsets that had no record come back, unless
+        it may be that nobody has counted (not `are_told`). A limit that was filled probably left something.
         """
         take = self.takes[state.name]
         if isinstance(take, TakeUpTo):
             state.moved_to(take.ends)
-            of_new_splits = max(0, records - self.counts[state.name])  # they had no position to count from
-            state.rate.take(of_new_splits, now)
-            state.planned_total += of_new_splits
+            more = records - self.counts[state.name]  # than were counted: of splits that had no position
+            state.rate.take(more if are_told else max(0, more), now)
+            state.planned_total += max(0, more)
             state.brought(records, now, everything=False)
             return None
         is_of_rows = state.read_limit is ReadLimit.ROWS

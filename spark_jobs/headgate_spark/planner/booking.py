@@ -136,10 +136,12 @@ class Booking:
 
     def _settle(self, batch: PlannedBatch, report: BatchReport) -> None:
         growth = self._query.settings.batch.max_growth
+        # 0 of all may mean that Spark could not find its sources in the plan, nor tell those apart that have files
+        are_told = report.has_data and all(state.is_counted for state in self._query.sources.values())
         for name in batch.takes:
             state, records = self._query.sources[name], report.records.get(name, 0)
             state.files.measured(records, report.file_bytes.get(name))
-            more = batch.settle(state, records, growth, report.ended_at)
+            more = batch.settle(state, records, growth, report.ended_at, are_told=are_told)
             if more is not None:
                 batch.left[name] = more
 
