@@ -128,6 +128,22 @@ def test_a_partition_that_stays_away_is_left_to_spark():
     assert ask(1 + PATIENCE_SECONDS, position, without) == 'offset:{"orders":{"0":120}}'
 
 
+def test_spark_is_asked_about_one_that_stays_away_also_where_the_others_have_nothing_new():
+    """It ends the query, or forgets the partition: what is planned has an end without it."""
+    ask = asking()
+    position, without = {"0": 100, "1": 5}, {"0": 100}
+    assert ask(1, position, without) == "hold"
+    assert ask(1 + PATIENCE_SECONDS, position, without) == 'offset:{"orders":{"0":100}}'
+    assert ask(2 + PATIENCE_SECONDS, without, without) == "hold", "it goes on without it"
+
+
+def test_so_it_is_in_a_run_that_ends_by_itself_and_where_none_is_left():
+    ask = asking(trigger=TriggerKind.AVAILABLE_NOW)
+    assert ask(0, {"0": 100, "1": 5}, {"0": 100}) == 'offset:{"orders":{"0":100}}'
+    ask = asking(trigger=TriggerKind.AVAILABLE_NOW)
+    assert ask(0, {"0": 100}, {}) == 'offset:{"orders":{}}'
+
+
 def test_each_partition_that_goes_has_its_own_moment():
     ask = asking()
     position = {"0": 100, "1": 5, "2": 9}

@@ -197,6 +197,15 @@ class OpenSource:
         ends = self._completed(self.retreat.position) if planned is None else planned.ends
         return TakeUpTo({**ends, **lost})
 
+    @property
+    def end_without_absent(self) -> TakeUpTo | None:
+        """Where it is, without the splits that are not listed any more, of which Spark learns by such an end; `None`:
+        all are listed, or may be in a moment."""
+        if self.descriptor.format != "kafka" or self.start is None or self.surveyed is None:
+            return None
+        there = {split: at for split, at in self.start.items() if split in self.surveyed}
+        return None if len(there) == len(self.start) else TakeUpTo(there)
+
     def accept_log(self) -> None:
         """Go on with the log as it is now."""
         if self.topics is not None:

@@ -186,7 +186,8 @@ class OpenSources:
         moves = isinstance(answer, (TakeUpTo, GoLive)) or answer == Hold(HeldBy.NOTHING_PENDING)
         problem = opened.problem(self._services.clock(), moves=moves, at_once=ends_by_itself)
         if problem is None:
-            return answer
+            without = opened.end_without_absent if answer == Hold(HeldBy.NOTHING_PENDING) else None
+            return answer if without is None else without
         told = f"query {query}: {problem}"
         if opened.descriptor.fails_on_data_loss:
             return Fail(told)
