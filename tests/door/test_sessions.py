@@ -93,12 +93,19 @@ def each(batch, number):
     assert int(notebook.run("print(max(seen))")) <= 5
 
 
-def test_a_context_after_another_one_in_the_same_process_is_governed(
+def test_a_context_after_another_one_in_the_same_process_is_governed_unless_it_says_no(
     notebook: Notebook, kafka: Broker, folder: Path
 ):
-    first, second = (query(kafka, folder, name) for name in ("first", "second"))
+    first, alone, second = (query(kafka, folder, name) for name in ("first", "outer", "second"))
     notebook.run(f"start(spark, *{first.line.split(chr(9))!r})")
     await_rows(notebook, first, RECORDS)
+    notebook.run("""
+spark.stop()
+spark = SparkSession.builder.config("spark.headgate.enabled", "false").getOrCreate()
+""")
+    notebook.run(f"start(spark, *{alone.line.split(chr(9))!r})")
+    wait_until(lambda: rows(notebook, alone), "rows", WAIT_SECONDS, seen=lambda: notebook.log[-4000:])
+    assert [len(batch) for _, batch in batches(notebook, alone)] == [RECORDS]
     notebook.run("spark.stop(); spark = SparkSession.builder.getOrCreate()")
     notebook.run(f"start(spark, *{second.line.split(chr(9))!r})")
     await_rows(notebook, second, RECORDS)

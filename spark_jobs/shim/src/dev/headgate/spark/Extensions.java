@@ -1,6 +1,7 @@
 package dev.headgate.spark;
 
 import java.util.HashMap;
+import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import org.apache.spark.sql.SparkSession;
@@ -13,6 +14,7 @@ import org.apache.spark.sql.catalyst.streaming.WriteToStream;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.datasources.DataSource;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Function1;
@@ -139,6 +141,12 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
         });
   }
 
+  /** The stream of a query that starts: plain where a context was governed, and the one after it says that it is not to be. */
+  static <S extends SparkDataStream> Object stream(Supplier<S> streams, Origin origin, String location) {
+    boolean isPlain = PlannerProcess.begun && !PlannerProcess.known.getConf().getBoolean(PlannerProcess.ENABLED, true);
+    return isPlain ? streams.get() : Gate.before(streams, origin, location);
+  }
+
   private static Scan scan(Scan scan, Origin origin) {
     return (Scan)
         StandIn.of(
@@ -147,7 +155,7 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
               switch (method.getName()) {
                 case "toMicroBatchStream":
                   String location = (String) arguments[0];
-                  return Gate.before(() -> scan.toMicroBatchStream(location), origin, location);
+                  return stream(() -> scan.toMicroBatchStream(location), origin, location);
                 case "columnarSupportMode":
                   return KafkaReaders.areWantedFor(scan) ? Scan.ColumnarSupportMode.PARTITION_DEFINED : scan.columnarSupportMode();
                 default:

@@ -87,6 +87,6 @@ public final class GatedProvider implements StreamSourceProvider {
     Original original = original(options);
     DataSource source = original.source();
     Origin origin = new Origin(source.className(), original.name(), original.options());
-    return (Source) Gate.before(() -> source.createSource(location), origin, location);
+    return (Source) Extensions.stream(() -> source.createSource(location), origin, location);
   }
 }

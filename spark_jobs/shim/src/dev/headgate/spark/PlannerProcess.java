@@ -56,8 +56,8 @@ public final class PlannerProcess {
   private static final int BEFORE_SPARK = 90;
 
   private static final CountDownLatch READY = new CountDownLatch(1);
-  private static SparkContext known;
-  private static boolean begun;
+  static volatile SparkContext known; // null: no context was seen yet
+  static volatile boolean begun;
   private static GatewayServer gateway;
   private static String gatewayToken;
   private static volatile Link.Address address;
