@@ -81,6 +81,19 @@ def test_a_batch_has_a_record_for_each_source_however_slow_the_first_one_was(
         assert all(batch.records.keys() >= waiting for batch in spark.batches[before:])
 
 
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+@pytest.mark.parametrize("had", [0, 3])
+@pytest.mark.parametrize("interval", [0.5, 1, 2.5])
+def test_turns_do_not_fall_on_the_looks_of_sources_that_have_nothing(place: int, had: int, interval: float):
+    kinds = (ReadLimit.GATE, ReadLimit.ROWS, ReadLimit.FILES)
+    sources = [Uncounted(kind.value, kind, [1] * had) for kind in kinds]
+    stream = Stream("orders", {"0": 10**6})
+    control = QueryControl(interval_seconds=interval, batch=BatchControl(initial_records=1, max_records=1))
+    spark = ScriptedSpark(*sources[:place], stream, *sources[place:], control=control)
+    spark.run_for(60 * interval)
+    assert stream.start["0"] >= 15
+
+
 @given(orders())
 def test_an_interval_of_zero_reads_a_backlog_as_one_batch(order: list[str]):
     control = QueryControl(interval_seconds=5, interval_during_backlog_seconds=0, backlog=True)

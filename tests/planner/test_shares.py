@@ -102,9 +102,9 @@ def test_no_split_waits_longer_than_one_time_round(total, pending):
 # Sources
 
 
-def shared(grant, turn=0, **demands):
+def shared(grant, **demands):
     pending, most = ({name: each[n] for name, each in demands.items()} for n in (0, 1))
-    return share_grant(grant, pending, most, turn)
+    return share_grant(grant, pending, most)
 
 
 def test_sources_share_by_what_is_pending():
@@ -136,9 +136,9 @@ DEMANDS = st.dictionaries(
 )
 
 
-@given(grant=st.integers(0, 10**9), demands=DEMANDS, turn=st.integers(0, 1000))
-def test_shares_sum_to_the_grant_or_to_all_that_can_be_used(grant, demands, turn):
-    shares = shared(grant, turn, **demands)
+@given(grant=st.integers(0, 10**9), demands=DEMANDS)
+def test_shares_sum_to_the_grant_or_to_all_that_can_be_used(grant, demands):
+    shares = shared(grant, **demands)
     caps = {
         name: min([bound for bound in demand if bound is not None], default=grant)
         for name, demand in demands.items()

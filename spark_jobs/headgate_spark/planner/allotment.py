@@ -56,14 +56,14 @@ class Allotment:
         return self.counted and self.left is None
 
 
-def allot(readers: Iterable[ReadingSource], grant: int, turn: int = 0) -> dict[str, Allotment]:
-    """Divide `grant` records. `turn` rotates who is served first where the grant is smaller than the crowd."""
+def allot(readers: Iterable[ReadingSource], grant: int) -> dict[str, Allotment]:
+    """Divide `grant` records; the first readers are served where it is smaller than the crowd."""
     free = {r.name: r for r in readers}
     settled = {name: a for name, r in free.items() if (a := _settled(r)) is not None}
     sharing = {name: r for name, r in free.items() if name not in settled}
     grant -= sum(allotment.count or 0 for allotment in settled.values())
     reach = {name: r.reach for name, r in sharing.items()}
-    shares = share_grant(grant, reach, {name: r.allowance for name, r in sharing.items()}, turn)
+    shares = share_grant(grant, reach, {name: r.allowance for name, r in sharing.items()})
     return settled | {name: _shared(r, shares[name]) for name, r in sharing.items()}
 
 

@@ -27,6 +27,7 @@ class Booking:
         """Book what a source is told to take, `count` records where that is known."""
         if self.batch is None:
             self.batch = self._begun(current, now)
+        state.had_turn = self._query.plannings
         self.batch.add(state, take, count, now)
 
     def _begun(self, current: Round, now: float) -> PlannedBatch:

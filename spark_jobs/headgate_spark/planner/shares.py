@@ -15,9 +15,7 @@ from headgate_spark.planner.model import Position
 K = TypeVar("K", bound=Hashable)
 
 
-def share_grant(
-    grant: int, pending: Mapping[K, int | None], most: Mapping[K, int | None], turn: int = 0
-) -> dict[K, int]:
+def share_grant(grant: int, pending: Mapping[K, int | None], most: Mapping[K, int | None]) -> dict[K, int]:
     """Divide `grant` records over sources.
 
     `pending` are their records within reach, `None`: not known, could be any number. `most` is what their rate limits
@@ -31,11 +29,11 @@ def share_grant(
         for name, records in pending.items()
     }
     if grant <= sum(cap > 0 for cap in caps.values()):
-        return divide(grant, dict.fromkeys(pending, 1), caps, turn)
+        return divide(grant, dict.fromkeys(pending, 1), caps)
     equal_shares = grant * len(unknown) // max(1, len(pending))
-    set_aside = sum(divide(equal_shares, unknown, caps, turn).values())
-    of_known = divide(grant - set_aside, known, caps, turn)
-    of_unknown = divide(grant - sum(of_known.values()), unknown, caps, turn)
+    set_aside = sum(divide(equal_shares, unknown, caps).values())
+    of_known = divide(grant - set_aside, known, caps)
+    of_unknown = divide(grant - sum(of_known.values()), unknown, caps)
     return {name: of_known.get(name, 0) + of_unknown.get(name, 0) for name in pending}
 
 

@@ -165,6 +165,8 @@ class SourceState:
         """Records between the two, split by split; `None`: not counted since one of them changed."""
         self.exhausted = False
         """Asked without a way to count, and it had nothing."""
+        self.had_turn = 0
+        """The last planning in which it was told to read, though it may have had nothing."""
         self.planned_total = 0
         self.processed_total = 0
         self._surveyed_at: float | None = None

@@ -118,8 +118,7 @@ class QueryState:
         self.grant: Grant | None = None
         """Of the last batch; `None`: there was none, or nothing bounded it."""
         self.plannings = 0
-        """Batches that were planned, whatever came of them: by it sources take turns. It grows by one, since what was
-        given may be as many records as there are sources, time and again; and one that had nothing had its turn."""
+        """Batches that were planned, whatever came of them."""
         self.refilling: Set[str] = frozenset()
         """Sources whose bucket cut the last batch of a backlog."""
         self.cut: Set[str] = frozenset()

@@ -274,7 +274,8 @@ def shares(query: QueryState, draft: Draft) -> Draft:
     if draft.grant is None:
         return draft
     left = draft.grant.records - draft.handed_out
-    return replace(draft, shares=allot(draft.readers, left, query.plannings))
+    by_turn = sorted(draft.readers, key=lambda reader: query.sources[reader.name].had_turn)
+    return replace(draft, shares=allot(by_turn, left))
 
 
 # alignment: how much of that lies in one slice of event time?
