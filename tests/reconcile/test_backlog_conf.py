@@ -58,6 +58,15 @@ def restarted(loop: Loop) -> Loop:
     return loop
 
 
+def test_a_driver_that_reports_runs_though_its_pod_is_never_ready() -> None:
+    """A gate of its pod that nobody opens, or a port that the kubelet cannot reach."""
+    loop = Loop(declared=application(**WITH_CONF))
+    loop.reconcile()
+    behind(loop)
+    passes(loop, MINIMUM_UPTIME_SECONDS + 2 * SCRAPE)
+    assert loop.world.drivers.stops == 1
+
+
 def restarted_for_backlog(rate: float | None = 50_000.0, **spec: Any) -> Loop:
     loop = running(**spec)
     behind(loop, rate=rate)

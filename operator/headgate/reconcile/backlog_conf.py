@@ -98,7 +98,7 @@ def _living_driver(application: SparkApplication, seen: Seen, history: History) 
     is_unwanted = application.spec.suspend or seen.deletion_asked_at is not None
     return LivingDriver(
         attempt=driver.attempt,
-        is_ready=driver.is_ready,
+        is_ready=driver.is_ready or seen.metrics is not None,
         revision=driver.revision or (history.revision if driver.attempt == history.attempt else None),
         is_ending=stop_is_asked or is_unwanted or driver.is_leaving or not is_newest,
     )
