@@ -232,23 +232,36 @@ def counted(governor: Governor, batch: int, *rows: int) -> dict[str, int]:
     return {source.name: source.processed_records_total for source in snapshot.sources}
 
 
-@pytest.mark.parametrize("told", [60, 30])
-def test_of_a_stream_that_a_plan_reads_twice_each_record_counts_once(told: int) -> None:
-    """Where the plan uses one shuffle in both places, Spark reads it once, and counts it once."""
+@pytest.mark.parametrize(("told", "orders"), [(60, 30), (30, 30), (24, 12), (90, 30)])
+def test_of_a_stream_that_a_plan_reads_twice_each_record_counts_once(told: int, orders: int) -> None:
+    """Of 30 offsets, of which some may have no record.
+
+    Where the plan uses one shuffle in both places, Spark reads it once, and counts it once.
+    """
     governor = twice(MadeUpCheckpoint())
     latest = {str(handle): at(topic, n) for handle, topic, n in zip((0, 1), TOPICS, (30, 70), strict=True)}
     for _ in range(2):
         for handle, topic in enumerate(TOPICS):
             if admit(governor, handle, at(topic, 0)).startswith("survey:"):
                 plan(governor, handle, json.dumps(latest))
-    assert counted(governor, 0, told, 70) == {"orders": 30, "returns": 70}
+    assert counted(governor, 0, told, 70) == {"orders": orders, "returns": 70}
 
 
-def test_so_it_is_in_a_batch_that_runs_again_after_a_restart() -> None:
+@pytest.mark.parametrize(
+    ("begin", "counts"),
+    [
+        pytest.param(10, {"orders": 20, "returns": 40}, id="as usual"),
+        pytest.param(None, {"orders": 20, "returns": 80}, id="nothing tells where it begins"),
+        pytest.param(500, {"orders": 0, "returns": 0}, id="its topics were created anew"),
+    ],
+)
+def test_so_it_is_in_a_batch_that_runs_again_after_a_restart(
+    begin: int | None, counts: dict[str, int]
+) -> None:
     checkpoint = MadeUpCheckpoint()
-    ends = [Ends((at("orders", n), at("orders", n), at("returns", 2 * n))) for n in (30, 10)]
+    ends = [Ends((at("orders", n), at("orders", n), at("returns", 2 * n)) if n else ()) for n in (30, begin)]
     checkpoint.left = Resumption(3, True, *ends)
-    assert counted(twice(checkpoint), 3, 40, 80) == {"orders": 20, "returns": 40}
+    assert counted(twice(checkpoint), 3, 40, 80) == counts
 
 
 def test_a_run_that_has_ended_meanwhile_opens_nothing_more() -> None:

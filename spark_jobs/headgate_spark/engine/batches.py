@@ -233,24 +233,23 @@ class Batches:
         max_future = min(listed, default=SourceControl().max_future_seconds)
         self.event_time.batch_ended(progress, self.last_ended_at, max_future)
         large = planner.batch_ended(report)
-        self._memory.batch_ended(planner, progress.batch_id, report.total, large)
+        self._memory.batch_ended(planner, progress.batch_id, report.counted_once().total, large)
         if report.has_data:
             self._services.observer.batch_took(self._query, report.duration_seconds)
 
     def _report(self, progress: Progress) -> BatchReport:
         told, sources = progress.source_rows, self._sources
-        # Of offsets that are counted it is known how many records there are at most. Else what a plan reads twice is
-        # taken to be read twice, though Spark reads it once where the plan uses one shuffle of it in both places.
-        counted, most = ReadLimit.OFFSETS, sources.offsets_in(progress.batch_id)
-        rows = {
-            opened.name: min(told[place], most.get(opened.name, told[place]))
-            if opened.source.read_limit is counted
-            else told[place] // sources.times_read(place)
-            for place, opened in sources.placed()
-            if place < len(told)
-        }
+        placed = [(place, opened.name) for place, opened in sources.placed() if place < len(told)]
         took = max(0.0, progress.duration_seconds - self.waits.before)
-        return BatchReport(rows, took, self._services.clock(), progress.batch_id, self._file_bytes())
+        return BatchReport(
+            {name: told[place] for place, name in placed},
+            took,
+            self._services.clock(),
+            progress.batch_id,
+            self._file_bytes(),
+            times_read={name: sources.times_read(place) for place, name in placed},
+            most=sources.offsets_in(progress.batch_id),
+        )
 
     def _file_bytes(self) -> dict[str, int]:
         """Return the size of the files that the last batch had of each source that takes a limit in bytes."""

@@ -6,7 +6,7 @@ everything, may have nothing: then no batch follows, and what had been booked fo
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
@@ -52,15 +52,10 @@ class PlannedBatch:
         """Whether a batch follows for sure."""
         return any(self.counts.values())
 
-    def brought(self, report: BatchReport) -> BatchReport:
-        """Return the report with no more records of a source than there are between start and end.
-
-        A job may go over a batch more than once, as `foreachBatch` does with two writes, or `isEmpty` before one:
-        Spark counts what is read each time.
-        """
-        most = {name: count for name, count in self.counts.items() if name not in self._may_bring_more}
-        records = {name: min(read, most.get(name, read)) for name, read in report.records.items()}
-        return replace(report, records=records)
+    @property
+    def most(self) -> dict[str, int]:
+        """Records that are there between start and end at most, of sources of which that is known."""
+        return {name: count for name, count in self.counts.items() if name not in self._may_bring_more}
 
     def size(self, report: BatchReport) -> int:
         """Return what it has brought, as grants count: of a source that is counted all that it went over, for not

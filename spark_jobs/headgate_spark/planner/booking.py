@@ -82,7 +82,7 @@ class Booking:
     def ended(self, report: BatchReport) -> None:
         query, now = self._query, report.ended_at
         batch, self.batch = self.batch, None
-        report = report if batch is None else batch.brought(report)
+        report = report.counted_once(None if batch is None else batch.most)
         query.real_time.has_run = True
         query.gate.ended(now)
         for name, records in report.records.items():
@@ -116,7 +116,7 @@ class Booking:
         query, now = self._query, report.ended_at
         self.batch = None
         query.gate.ended(now)
-        for name, records in report.records.items():
+        for name, records in report.counted_once().records.items():
             if name in query.sources:
                 state = query.sources[name]
                 state.processed_total += records

@@ -7,7 +7,7 @@ adapter in `headgate_spark.engine` translates. `None` stands for what is not kno
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Union
 
 from headgate_contract.held import HeldBy
@@ -162,7 +162,7 @@ class BatchReport:
     """A batch that has been committed."""
 
     records: Mapping[str, int]
-    """Records read, by source."""
+    """Records read, by source, as Spark tells them: it counts what it reads each time."""
     duration_seconds: float
     """From planning to commit."""
     ended_at: float
@@ -171,6 +171,24 @@ class BatchReport:
     """By which its memory is told, if that comes later."""
     file_bytes: Mapping[str, int] = field(default_factory=dict)
     """Size of the files that were read, by source, where that is known."""
+    times_read: Mapping[str, int] = field(default_factory=dict)
+    """In how many places the plan has a source; one that is missing is in one."""
+    most: Mapping[str, int] = field(default_factory=dict)
+    """Offsets that the batch goes over, of sources of which that is known."""
+
+    def counted_once(self, most: Mapping[str, int] | None = None) -> BatchReport:
+        """Return the report with each record of a source in it once; `most` adds to what is known of offsets.
+
+        A job may go over a batch more than once, as `foreachBatch` does with two writes, or `isEmpty` before one. And
+        a source in two places of the plan is read twice, but once where the plan uses one shuffle of it in both: then
+        there are as many records as offsets, if each has one.
+        """
+        offsets, records = {**self.most, **(most or {})}, {}
+        for name, told in self.records.items():
+            known = offsets.get(name)
+            once = told if told == known else told // self.times_read.get(name, 1)
+            records[name] = once if known is None else min(once, known)
+        return replace(self, records=records, times_read={})
 
     @property
     def total(self) -> int:
