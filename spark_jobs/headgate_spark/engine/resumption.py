@@ -38,16 +38,20 @@ class Ends:
     def __bool__(self) -> bool:
         return bool(self.in_order) or self.by_key is not None
 
+    def are_by_name(self, names: Iterable[str | None]) -> bool:
+        """Return whether these are the names by which sources go."""
+        return self.by_key is not None and any(name in self.by_key for name in names)
+
     def tells_of(self, line: int) -> bool:
         """Return whether it is known where the source of a line ends, or that it does not."""
         return self.by_key is not None or line < len(self.in_order)
 
     def of(self, lines: Sequence[int], name: str | None) -> str | None:
-        """Return the offset of a source, by its lines or the name that the job has given it; `None`: it has none."""
+        """Return the offset of a source, by the name that it goes by or, without one, by its lines; `None`: none."""
         if self.by_key is None:
             return self.in_order[lines[0]]
-        numbers = map(str, lines) if all(key.isdecimal() for key in self.by_key) else ()
-        return next((self.by_key[key] for key in (name or "", *numbers) if key in self.by_key), None)
+        keys = [str(line) for line in lines] if name is None else [name]
+        return next((self.by_key[key] for key in keys if key in self.by_key), None)
 
 
 @dataclass(frozen=True, slots=True)
