@@ -1,9 +1,9 @@
 """The rate limit of one source: a token bucket, and a cap per micro-batch.
 
 One token is one record, kept as fractions, those beside a full bucket too. It is computed when it is looked at, from
-the time that has passed. The law that follows, over any window of W seconds:
+the time that has passed. The law that follows, for the records in what is planned in any window of W seconds:
 
-    planned <= rate * W + burst + 1
+    records <= rate * W + burst + 1
 """
 
 from __future__ import annotations
