@@ -275,3 +275,23 @@ def test_a_run_that_has_ended_meanwhile_opens_nothing_more() -> None:
     governor.closed(1, None)
     with pytest.raises(RuntimeError, match="this run of query copy has ended"):
         run.open(Descriptor.parse(described(2)))
+
+
+@pytest.mark.parametrize(
+    ("policy", "kept", "delay"),
+    [("min", None, 60.0), ("max", None, 5.0), ("max", True, 60.0), ("min", False, 5.0)],
+)
+def test_the_checkpoint_says_which_of_several_watermarks_counts(
+    policy: str, kept: bool | None, delay: float
+) -> None:
+    """Spark takes the policy of a checkpoint whatever the session says now, and warns."""
+    checkpoint = MadeUpCheckpoint()
+    checkpoint.left = Resumption(3, takes_least=kept)
+    governor = Governor(
+        Services(acquire_lock=lambda _: None, open_checkpoint=lambda _: checkpoint, observer=Unmeasured())
+    )
+    watermark = "EventTimeWatermark 9f-{}, ts#{}: timestamp, {} seconds"
+    plan = "\n".join(watermark.format(number, number, seconds) for number, seconds in enumerate((5, 60)))
+    begins(governor, plan=plan, watermarkPolicy=policy)
+    governor.opened(1, described(1))
+    assert governor.runs[0].watermarks.delay == delay

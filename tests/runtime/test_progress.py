@@ -5,7 +5,7 @@ import json
 import pytest
 
 from headgate_spark.engine.batches import parse
-from headgate_spark.engine.watermarks import delay_of, watermarks, watermarks_below_union
+from headgate_spark.engine.watermarks import watermarks, watermarks_below_union, watermarks_of
 
 
 def progress(**members):
@@ -74,7 +74,7 @@ DELAYS = (
 
 @pytest.mark.parametrize(("plan", "seconds"), [row[1:] for row in DELAYS], ids=[row[0] for row in DELAYS])
 def test_the_delay_of_the_watermark_is_read_from_the_plan(plan, seconds):
-    assert delay_of(plan) == seconds
+    assert watermarks_of(plan).delay == seconds
 
 
 UNIONS = (

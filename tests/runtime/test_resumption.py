@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from headgate_spark.engine.resumption import Ends, Resumption, ends_in, read_resumption
+from headgate_spark.engine.resumption import Ends, Resumption, ends_in, read_resumption, takes_least_in
 from headgate_spark.engine.store import NumberedStore
 
 
@@ -78,6 +78,26 @@ def test_sources_that_go_by_number_are_found_by_any_of_their_lines():
         None,
         None,
     ]
+
+
+def test_a_name_may_look_like_a_number():
+    ends = ends_in('v2\n{"batchWatermarkMs":0}\n0:{"row":17}\n2:{"row":4}')
+    assert ends.are_by_name(["7", "2"])
+    assert [ends.of([2], "7"), ends.of([0], "2")] == [None, '{"row":4}']
+
+
+@pytest.mark.parametrize(
+    ("metadata", "takes_least"),
+    [
+        ('{"conf":{"spark.sql.streaming.multipleWatermarkPolicy":"max"}}', False),
+        ('{"conf":{"spark.sql.streaming.multipleWatermarkPolicy":"MIN"}}', True),
+        ('{"conf":{}}', None),
+        ("{}", None),
+        ("[", None),
+    ],
+)
+def test_a_checkpoint_says_which_of_several_watermarks_counts(metadata, takes_least):
+    assert takes_least_in(f"v1\n{metadata}\n-") is takes_least
 
 
 def test_the_newest_value_counts_and_old_ones_go():

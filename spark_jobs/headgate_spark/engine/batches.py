@@ -23,7 +23,8 @@ from headgate_spark.engine.queries import Started
 from headgate_spark.engine.run_memory import RunMemory
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.settings import QuerySettings
-from headgate_spark.planner.model import BatchReport, ReadLimit
+from headgate_spark.engine.watermarks import Watermarks
+from headgate_spark.planner.model import BatchReport
 from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.reporting import Remark
 
@@ -210,13 +211,13 @@ class Batches:
         self.in_flight = False
         self.at_boundary.set()
 
-    def trigger_begins(self, planner: QueryPlanner) -> None:
+    def trigger_begins(self, planner: QueryPlanner, watermarks: Watermarks) -> None:
         """Report the batch that has ended since the last trigger, if there was one."""
         self.waits.trigger_begins()
-        self._take_in(planner)
+        self._take_in(planner, watermarks)
         self._remark(planner)
 
-    def _take_in(self, planner: QueryPlanner) -> None:
+    def _take_in(self, planner: QueryPlanner, watermarks: Watermarks) -> None:
         if not self.in_flight and self._watched_triggers == 0 and self.last is not None:
             return
         self._watched_triggers = NO_DATA_TRIGGERS if self.in_flight else max(0, self._watched_triggers - 1)
@@ -227,8 +228,7 @@ class Batches:
         report = self._report(progress)
         self.last, self.last_ended_at = progress, time.time()
         if self.event_time is None:
-            delay, is_single = self._started.watermark_delay, self._started.watermarks == 1
-            self.event_time = ReachedEventTime(self._query, delay, is_single)
+            self.event_time = ReachedEventTime(self._query, watermarks.delay, watermarks.count == 1)
         listed = [source.max_future_seconds for source in self._settings.sources.values()]
         max_future = min(listed, default=SourceControl().max_future_seconds)
         self.event_time.batch_ended(progress, self.last_ended_at, max_future)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from headgate_spark.engine.settings import OfJob
-from headgate_spark.engine.watermarks import delay_of, watermarks, watermarks_below_union
+from headgate_spark.engine.watermarks import Watermarks, watermarks_of
 from headgate_spark.planner.model import Trigger, TriggerKind
 
 _KINDS = {
@@ -33,11 +33,8 @@ class Started:
     """Its name, or else its id."""
     stop: Callable[[], None] = lambda: None
     """Stops it as the job itself would, whatever it is doing."""
-    watermark_delay: float | None = None
-    """How far its watermark is behind what was read, in seconds; `None`: it has none."""
-    watermarks_below_union: int = 0
-    watermarks: int = 0
-    """In its plan."""
+    watermarks: Watermarks = field(default_factory=Watermarks)
+    """In its plan, by the policy of its session."""
     settings: OfJob = field(default_factory=OfJob)
     """What the job says of it."""
     occurrences: tuple[int, ...] = ()
@@ -64,16 +61,14 @@ class Started:
 def begun(members: Mapping[str, Any], stop: Callable[[str], None]) -> Started:
     """Return what the shim tells of a query that begins (`RunningQuery.describe` in Java)."""
     kind = _KINDS.get(members["trigger"])
-    plan, takes_least = members["plan"], members.get("watermarkPolicy", "min").lower() != "max"
+    takes_least = members.get("watermarkPolicy", "min").lower() != "max"
     return Started(
         Trigger() if kind is None else Trigger(kind, (members.get("intervalMillis") or 0) / 1000),
         governed=kind is not None,
         id=members["id"],
         name=called(members),
         stop=partial(stop, members["runId"]),
-        watermark_delay=delay_of(plan, takes_least=takes_least),
-        watermarks_below_union=watermarks_below_union(plan) if takes_least else 0,
-        watermarks=watermarks(plan),
+        watermarks=replace(watermarks_of(members["plan"]), takes_least=takes_least),
         settings=OfJob(members.get("options") or {}, members.get("properties") or {}),
         occurrences=tuple(members.get("sources") or ()),
         owner=(members["user"], members["session"]) if members.get("user") else None,

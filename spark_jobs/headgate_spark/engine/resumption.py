@@ -16,7 +16,8 @@ Of an entry in another form nothing is taken to be known but its number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 from headgate_contract.newer import dataclass
@@ -66,6 +67,8 @@ class Resumption:
     """Where its sources end."""
     begins: Ends = field(default_factory=Ends)
     """Where they begin, of a batch that runs again and was not the first."""
+    takes_least: bool | None = None
+    """Whether the query's watermark is the least of several; `None`: the checkpoint does not say."""
 
 
 def read_resumption(offsets: Directory, commits: Directory) -> Resumption:
@@ -76,7 +79,8 @@ def read_resumption(offsets: Directory, commits: Directory) -> Resumption:
     repeats = committed is None or committed < planned
     before = planned - 1 if repeats and planned - 1 in _numbers(offsets) else None
     begins = Ends() if before is None else ends_in(offsets.read(str(before)))
-    return Resumption(planned, repeats, ends_in(offsets.read(str(planned))), begins)
+    entry = offsets.read(str(planned))
+    return Resumption(planned, repeats, ends_in(entry), begins, takes_least_in(entry))
 
 
 def _last(log: Directory) -> int | None:
@@ -97,6 +101,15 @@ def ends_in(entry: str) -> Ends:
         keyed = (line.split(":", 1) for line in offsets)
         return Ends(by_key={key: _offset(offset) for key, offset in keyed})
     return Ends()
+
+
+def takes_least_in(entry: str) -> bool | None:
+    """Return whether Spark takes the least of several watermarks, by an offset log's entry; `None`: not known."""
+    try:
+        policy = json.loads(entry.splitlines()[1])["conf"]["spark.sql.streaming.multipleWatermarkPolicy"]
+        return str(policy).lower() != "max"
+    except (IndexError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _offset(text: str) -> str | None:

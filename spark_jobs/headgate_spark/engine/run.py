@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 import structlog
 
@@ -29,6 +30,7 @@ from headgate_spark.engine.run_memory import RunMemory
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.settings import QuerySettings
 from headgate_spark.engine.sources import Descriptor
+from headgate_spark.engine.watermarks import Watermarks
 from headgate_spark.planner.model import Answer, Fail, GoLive, Hold, QuerySnapshot, Survey, TriggerKind, Wait
 from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.state import QueryState
@@ -102,6 +104,12 @@ class QueryRun:
     def ends_by_itself(self) -> bool:
         """Whether its trigger lets it end when it has read what there is; no while that is not known."""
         return self.started.trigger.kind is not TriggerKind.PROCESSING_TIME
+
+    @property
+    def watermarks(self) -> Watermarks:
+        """Those of its plan. Which of them counts the checkpoint says, whatever is set now."""
+        of_plan, kept = self.started.watermarks, self.state.resumption.takes_least
+        return of_plan if kept is None else replace(of_plan, takes_least=kept)
 
     # What Spark asks -------------------------------------------------------------------------------
 
@@ -260,7 +268,7 @@ class QueryRun:
         """Return why the query cannot do what is asked of it, with the remedy."""
         control, resumption = self.settings.control, self.state.resumption
         formats = {opened.name: opened.descriptor.format for opened in self.sources}
-        refused = refusal(self.name, control, formats, self.started.watermarks_below_union)
+        refused = refusal(self.name, control, formats, self.watermarks.of_branches)
         is_unknown = resumption.batch is not None and not resumption.ends
         if refused is None and is_unknown and self.ends_by_itself:
             refused = unknown_ends(self.name, control, formats.keys())
@@ -279,7 +287,7 @@ class QueryRun:
         if self._services.wall_clock is not None:
             planner.tell_time(self._services.wall_clock() - self._clock())
         planner.trigger_begins(passed, self._clock())
-        self.batches.trigger_begins(planner)
+        self.batches.trigger_begins(planner, self.watermarks)
         event_time = self.batches.event_time
         if event_time is None:
             planner.read_to(None)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from headgate_contract.newer import dataclass
+
 _NODE = re.compile(
     r"EventTimeWatermark (?:(?P<id>[0-9a-f-]+), )?[^\n]*, (?P<delay>(?:-?[\d.]+ [a-z]+ ?)+)\s*$", re.MULTILINE
 )
@@ -19,19 +21,42 @@ _SECONDS = {
 """Months count 31 days, as in Spark's own `EventTimeWatermark.getDelayMs`."""
 
 
-def delay_of(plan: str, *, takes_least: bool = True) -> float | None:
-    """Return how far, in seconds, the watermark in the text of a plan is behind what was read; `None`: there is none.
+@dataclass(frozen=True, slots=True)
+class Watermarks:
+    """The watermarks of a plan, of which Spark takes one."""
 
-    Of several Spark takes the least: of sources that are read in step that with the largest delay (`takes_least` is
-    false under the policy `max`, where it is the smallest). A source that is behind the others may be so by more than
-    is told, at most by as much as delays differ. By the other one a query with delays of two and three hours would be
-    an hour behind for as long as it runs.
-    """
-    delays = [
+    delays: tuple[float, ...] = ()
+    """Of each, in seconds."""
+    count: int = 0
+    """One that the plan reads twice is one."""
+    below_union: int = 0
+    """Those of branches of a union."""
+    takes_least: bool = True
+    """False under the policy `max`. A checkpoint keeps the one that the query began with."""
+
+    @property
+    def delay(self) -> float | None:
+        """How far, in seconds, that watermark is behind what was read; `None`: there is none.
+
+        Of several Spark takes the least: of sources that are read in step that with the largest delay. A source that
+        is behind the others may be so by more than is told, at most by as much as delays differ. By the smallest one
+        a query with delays of two and three hours would be an hour behind for as long as it runs.
+        """
+        return (max if self.takes_least else min)(self.delays, default=None)
+
+    @property
+    def of_branches(self) -> int:
+        """Those below a union that hold back the watermark behind it; none under the policy `max`."""
+        return self.below_union if self.takes_least else 0
+
+
+def watermarks_of(plan: str) -> Watermarks:
+    """Return the watermarks in the text of a plan."""
+    delays = (
         sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(node["delay"].strip()))
         for node in _NODE.finditer(plan)
-    ]
-    return (max if takes_least else min)(delays, default=None)
+    )
+    return Watermarks(tuple(delays), watermarks(plan), watermarks_below_union(plan))
 
 
 def watermarks(plan: str) -> int:
