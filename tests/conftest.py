@@ -8,6 +8,7 @@ handed out first, and then whatever is left to whoever is free, so that all work
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections import Counter
@@ -39,6 +40,11 @@ if COMPILED not in os.environ.get("PYTHONPATH", ""):
 # An API server may then hold five times what it needs. By Go's default it is twice, and a quarter of the processor
 # time that it takes to start goes into collecting.
 os.environ.setdefault("GOGC", "400")
+
+gc.disable()  # until all tests are collected
+
+# Whoever imports NumPy, as Spark's Python workers do, else has a thread for each processor that waits by looking.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # How long an example takes says how busy the machine is, and nothing about the code. Each run of `make test` tries
 # the same examples, so that a failure is of the change; `explore` looks for ones that nobody has thought of, and
@@ -133,6 +139,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_collection_finish() -> None:
+    """Have Python's collector not look again and again at all tests: they stay until the end."""
+    gc.freeze()
+    gc.enable()
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LongestFirst:
     """Say which worker runs a test, where there are workers; without the plugin (`-p no:xdist`) nobody asks."""
     return LongestFirst(config, log)
