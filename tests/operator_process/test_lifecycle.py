@@ -73,7 +73,7 @@ def test_an_application_that_has_ended_is_kept_for_its_time_and_then_deleted(sta
     served.ends("flights-driver-1", 0)
     served.becomes("Completed")
 
-    served.declare(ttlAfterFinished="1h")  # it ended longer ago
+    served.declare(ttlAfterFinished="1s")
     wait_until(lambda: served.application() is None, "the application to go")
     assert "ttlAfterFinished" in operator.decision("Expired")["event"]
 

@@ -395,7 +395,7 @@ def test_a_checkpoint_of_this_machine_is_read_and_written_without_the_jvm(tmp_pa
     (tmp_path / "ck.headgate").mkdir()
     checkpoint = Checkpoint(f"file:{tmp_path}/ck", lambda _: LocalDirectory(tmp_path)).without_jvm()
     assert checkpoint is not None
-    assert checkpoint.resumption() == Resumption(4, repeats=True, ends=Ends((None,)))
+    assert checkpoint.resumption() == Resumption(4, repeats=True, ends=Ends((None,)), begins=Ends((None,)))
     checkpoint.batches.save({"repeated": 1})
     checkpoint.batches.save({"repeated": 2})
     assert checkpoint.batches.load() == {"repeated": 2}
