@@ -370,8 +370,10 @@ class Notebook(Kind):
         super().kill()
 
     def _find_jvm(self) -> psutil.Process | None:
-        kernel = psutil.Process(self._manager.provisioner.pid)
-        return next((each for each in kernel.children(recursive=True) if each.name() == "java"), None)
+        with suppress(psutil.NoSuchProcess):
+            kernel = psutil.Process(self._manager.provisioner.pid)
+            return next((each for each in kernel.children(recursive=True) if each.name() == "java"), None)
+        return None
 
 
 KINDS: Mapping[str, type[Kind]] = {
