@@ -23,7 +23,7 @@ LOOK_SECONDS = 0.002
 POLL_SECONDS = 0.05
 CONNECT_SECONDS = 20.0
 CHUNK = 500
-LAST_RECORDS, LAST_LOOK_SECONDS = 1_000, 0.5
+LAST_RECORDS, RECORDS_OF_A_BATCH, LAST_LOOK_SECONDS = 1_000, 100_000, 0.5
 
 
 @dataclass
@@ -172,11 +172,14 @@ def written_of(
     """Send so many records a second for so long, wait for what is made of the last, and yield what was written."""
     begin = output.size()
     sender.steadily(per_second, seconds)
-    last = sender.last_ms / 1000
-    child.wait_for(
-        "the last output",
-        lambda: True if any(each.due >= last for each in output.last(LAST_RECORDS)) else None,
-        START_SECONDS,
-        LAST_LOOK_SECONDS,
-    )
+    last, size = sender.last_ms / 1000, begin
+
+    def is_there() -> bool | None:
+        """Tell whether it is: a batch may write it before its last thousand. Those are read once nothing comes."""
+        nonlocal size
+        before, size = size, output.size()
+        count = RECORDS_OF_A_BATCH if size == before else LAST_RECORDS
+        return any(each.due >= last for each in output.last(count)) or None
+
+    child.wait_for("the last output", is_there, START_SECONDS, LAST_LOOK_SECONDS)
     return output.since(begin)
