@@ -128,6 +128,17 @@ def test_one_millisecond_with_more_than_the_budget_is_read_in_parts():
     assert piece.ends[A] > piece.ends[B] > 0
 
 
+@given(st.integers(1, 12), st.data())
+def test_in_one_millisecond_no_split_waits_longer_than_one_time_round(splits, data):
+    budget = data.draw(st.integers(1, splits))
+    logs = {Split("flights", str(n)): [5] * 20 for n in range(splits)}
+    starts = {split: data.draw(st.integers(0, 5)) for split in logs}
+    ends = dict(starts)
+    for _ in range(-(-splits // budget)):
+        ends = dict(a_slice(logs, budget, 5, ends).ends)
+    assert all(ends[split] > start for split, start in starts.items())
+
+
 def test_a_limit_before_the_first_record_leaves_everything():
     piece = a_slice({A: [50, 60]}, 10, 49)
     assert (piece.count, piece.limited, piece.ends) == (0, True, {A: 0})

@@ -94,6 +94,16 @@ def test_turns_do_not_fall_on_the_looks_of_sources_that_have_nothing(place: int,
     assert stream.start["0"] >= 15
 
 
+@pytest.mark.parametrize("most", [1, 3])
+def test_every_partition_has_its_turn_in_a_query_that_is_restarted_after_each_batch(most: int):
+    stream = Stream("orders", dict.fromkeys("01234567", 100))
+    control = QueryControl(batch=BatchControl(initial_records=most, max_records=most))
+    for _ in range(8):
+        spark = ScriptedSpark(stream, control=control, resumed={"orders": dict(stream.start)})
+        spark.run_until(lambda told=spark: bool(told.batches))
+    assert all(stream.start.values())
+
+
 @given(orders())
 def test_an_interval_of_zero_reads_a_backlog_as_one_batch(order: list[str]):
     control = QueryControl(interval_seconds=5, interval_during_backlog_seconds=0, backlog=True)

@@ -99,6 +99,18 @@ def test_no_split_waits_longer_than_one_time_round(total, pending):
     assert all(served[split] >= 1 for split in splits)
 
 
+@given(st.integers(1, 32), st.data(), st.randoms(use_true_random=False))
+def test_so_it_is_whoever_comes_and_goes_and_after_each_restart(splits, data, random):
+    total = data.draw(st.integers(1, splits), label="total")
+    waiting = str(data.draw(st.integers(0, splits - 1), label="waiting"))
+    start = {str(split): data.draw(st.integers(0, 10**12)) for split in range(splits)}
+    before = start[waiting]
+    for _ in range(-(-splits // total)):
+        rooms = {split: random.choice((0, 0, 1, 9)) for split in start} | {waiting: 9}
+        start = ends_after(min(total, sum(rooms.values())), start, rooms)
+    assert start[waiting] > before
+
+
 # Sources
 
 

@@ -153,21 +153,21 @@ class Membership:
                     behind[source] = min(time, behind.get(source, time))
         return behind
 
-    def cut(self, views: Sequence[Aligned], budget: int, now: float, turn: int) -> dict[str, Part]:
+    def cut(self, views: Sequence[Aligned], budget: int, now: float) -> dict[str, Part]:
         """Return what the sources may read of `budget` records, and promise no less; empty where nothing limits them.
 
         `views` are all of its sources. Raises `EventTimesUnknownError`.
         """
         self._rests_until = -math.inf
         try:
-            return self._cut(views, budget, now, turn)
+            return self._cut(views, budget, now)
         except EventTimesUnknownError:
             self._wants_look = True  # how late the records are may tell what could not be found out now
             raise
 
     # ------------------------------------------------------------------------------------------
 
-    def _cut(self, views: Sequence[Aligned], budget: int, now: float, turn: int) -> dict[str, Part]:
+    def _cut(self, views: Sequence[Aligned], budget: int, now: float) -> dict[str, Part]:
         rooms = Rooms.joined([view.rooms_in(self._index) for view in views])
         whole = rooms.size
         self._note_drained(views, now)
@@ -183,12 +183,12 @@ class Membership:
         if (limit := self._limit_of(floor)) is None:
             self._commit(rooms, standings, views, now)
             return {}
-        if (cut := self._cut_by_rates(rooms, views, limit, turn)) != rooms.ends:
+        if (cut := self._cut_by_rates(rooms, views, limit)) != rooms.ends:
             rooms = rooms._replace(ends=cut)
             standings = self._standings_at(rooms, views)
             lower = self._limit_of(self._floor_of(standings, now))
             limit = limit if lower is None else lower
-        piece = self._slice(rooms, budget, limit, now, turn)
+        piece = self._slice(rooms, budget, limit, now)
         planned = rooms._replace(ends=piece.ends)
         if planned.ends != rooms.ends:
             standings = self._standings_at(planned, views)
@@ -218,7 +218,7 @@ class Membership:
             self._index.locate(list(compress(splits, timed)), list(compress(starts, timed)))
         return known
 
-    def _slice(self, rooms: Rooms, budget: int, limit: Millis, now: float, turn: int) -> Slice:
+    def _slice(self, rooms: Rooms, budget: int, limit: Millis, now: float) -> Slice:
         """Return what of the rooms lies before the limit and fits the budget; rest where the limit leaves nothing."""
         terms = self._groups.terms(self._group)
         piece = slice_of(
@@ -228,7 +228,6 @@ class Membership:
             drift=terms.max_drift,
             index=self._index,
             pace=self._pace,
-            turn=turn,
         )
         self._pace, self._wants_look = piece.millis_per_record, piece.limited or piece.count == 0
         if piece.limited and piece.count == 0:
@@ -245,9 +244,7 @@ class Membership:
             return None
         return floor.time + self._groups.terms(self._group).max_drift
 
-    def _cut_by_rates(
-        self, rooms: Rooms, views: Sequence[Aligned], limit: Millis, turn: int
-    ) -> Sequence[int]:
+    def _cut_by_rates(self, rooms: Rooms, views: Sequence[Aligned], limit: Millis) -> Sequence[int]:
         """Return the ends of the rooms, those of sources whose rate limit ends them before their latest among them.
 
         All their tokens are used: a bucket holds no more than an interval's, so what is left of them is lost.
@@ -259,7 +256,7 @@ class Membership:
                 ends += own.ends
                 continue
             piece = slice_of(
-                own, budget=view.allowance, limit=limit, drift=drift, index=self._index, turn=turn, fill=True
+                own, budget=view.allowance, limit=limit, drift=drift, index=self._index, fill=True
             )
             ends += piece.ends
         return ends

@@ -92,9 +92,7 @@ class QueryAlignment:
         """The smallest commit interval among the other queries of its groups; `None`: there is none."""
         return self._groups.interval_for(self._query, self._memberships)
 
-    def cut(
-        self, views: Sequence[Aligned], shares: Mapping[str, int], now: float, *, turn: int
-    ) -> dict[str, Part]:
+    def cut(self, views: Sequence[Aligned], shares: Mapping[str, int], now: float) -> dict[str, Part]:
         """Return what alignment lets each source read; one that nothing limits is left out.
 
         `views` are all members of the query, `shares` what each would get of the grant. Members of one group share
@@ -110,7 +108,7 @@ class QueryAlignment:
                 continue
             budget = sum(shares.get(view.name, 0) for view in members)
             try:
-                parts |= membership.cut(members, budget, now, turn)
+                parts |= membership.cut(members, budget, now)
             except EventTimesUnknownError:
                 parts |= {view.name: Part(view.start or {}, HeldBy.EVENT_TIME) for view in members}
         return parts

@@ -66,15 +66,13 @@ def slice_of(  # noqa: PLR0913 - a search, by keyword
     drift: Millis,
     index: TimeIndex,
     pace: float | None = None,
-    turn: int = 0,
     fill: bool = False,
 ) -> Slice:
     """Return the largest slice of at most `budget` records up to `limit`, and within `drift` of where it ends.
 
-    `pace` is the event time (ms) that a record took in the last one, `turn` says who is served first where there is
-    less than a record for each. `fill` uses all of the budget, for another question: the search by itself ends at
-    nine tenths of it. The event times of the starts must be known. Raises `EventTimesUnknownError` where nothing was
-    found in time.
+    `pace` is the event time (ms) that a record took in the last one. `fill` uses all of the budget, for another
+    question: the search by itself ends at nine tenths of it. The event times of the starts must be known. Raises
+    `EventTimesUnknownError` where nothing was found in time.
     """
     whole = rooms.size
     begin = _beginning(rooms, limit)
@@ -90,7 +88,7 @@ def slice_of(  # noqa: PLR0913 - a search, by keyword
                 f"source {split.source}: how late its next record is was not told in time"
             )
         high = None
-    ends = low.ends if high is None else _filled(low, high, budget, turn)
+    ends = low.ends if high is None else _filled(low, high, budget)
     count = sum(ends) - sum(rooms.starts)
     limited = low.time >= limit and count < whole
     return Slice(ends, count, limited, (low.time - begin.time) / low.count if low.count else pace)
@@ -227,8 +225,8 @@ def _cut(rooms: Rooms, index: TimeIndex, time: Millis) -> _Cut:
     return _Cut(time, ends, sum(ends) - sum(starts), next_time)
 
 
-def _filled(low: _Cut, high: _Cut, budget: int, turn: int) -> Ends:
+def _filled(low: _Cut, high: _Cut, budget: int) -> Ends:
     """Return the ends of `low`, moved towards those of `high` until the budget is used up."""
     rooms = {n: max(0, to - end) for n, (end, to) in enumerate(zip(low.ends, high.ends))}
-    more = divide(budget - low.count, rooms, rooms, turn)
+    more = divide(budget - low.count, rooms, rooms, sum(low.ends))
     return [end + more[n] for n, end in enumerate(low.ends)]

@@ -51,24 +51,26 @@ def room(start: Position, latest: Position, *bounds: Position) -> dict[str, int]
     }
 
 
-def ends_after(count: int, start: Position, rooms: Mapping[str, int], turn: int = 0) -> dict[str, int]:
+def ends_after(count: int, start: Position, rooms: Mapping[str, int]) -> dict[str, int]:
     """Return the end of each split after `count` records more, divided by `rooms`; never before its start."""
-    shares = rooms if count == sum(rooms.values()) else divide(count, rooms, rooms, turn)
+    shares = rooms if count == sum(rooms.values()) else divide(count, rooms, rooms, sum(start.values()))
     return {split: begin + shares.get(split, 0) for split, begin in start.items()}
 
 
 def divide(total: int, weights: Mapping[K, int], caps: Mapping[K, int], turn: int = 0) -> dict[K, int]:
     """Divide `total` by `weights`; nobody gets more than its cap.
 
-    The sum is `min(total, sum of caps)` exactly (over those with a weight). `turn` says who is served first
-    where there is less than one record for each: pass a number that grows from one time to the next.
+    The sum is `min(total, sum of caps)` exactly (over those with a weight). Where there is less than one record for
+    each, `turn` says with which of all keys it begins, whether that one has something or not. Pass how many records
+    they had before: then each time goes on where the last one ended, whoever comes and goes, and after a restart.
     """
     open_for = [key for key, weight in weights.items() if weight > 0 and caps[key] > 0]
     total = max(0, total)
     shares = dict.fromkeys(weights, 0)
-    first = turn % len(open_for) if open_for else 0
-    for key in (open_for[first:] + open_for[:first])[:total]:
-        shares[key] = 1
+    if total < len(open_for):
+        places = {key: (place - turn) % len(weights) for place, key in enumerate(weights)}
+        open_for.sort(key=places.__getitem__)
+    shares |= dict.fromkeys(open_for[:total], 1)
     if total <= len(open_for):
         return shares
     left = {key: caps[key] - 1 for key in open_for}

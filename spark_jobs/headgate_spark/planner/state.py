@@ -286,11 +286,6 @@ class QueryState:
         """Whether a source waits behind a history: the end of one is not the end of the work."""
         return any(self.hybrid.waits(name) for name in self.sources)
 
-    @property
-    def turn(self) -> int:
-        """Which split of an alignment group is served first where there is not a record for everybody."""
-        return sum(state.planned_total for state in self.sources.values())
-
     def has_refilled(self, now: float) -> bool:
         """Tell whether a bucket that is waited for is full before the next trigger: what comes in later is lost."""
         return any(self._refills_in(name, now) <= BASE_SECONDS for name in self.refilling)

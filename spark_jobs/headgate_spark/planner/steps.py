@@ -306,7 +306,7 @@ def _cut(query: QueryState, draft: Draft) -> dict[str, Part]:
     """Return what alignment lets each member read of what the grant would give it."""
     views = [_view(query, draft, s) for s in query.sources.values() if query.alignment.is_member(s.name)]
     counts = {name: allotment.count or 0 for name, allotment in draft.shares.items()}
-    return query.alignment.cut(views, counts, draft.now, turn=query.turn)
+    return query.alignment.cut(views, counts, draft.now)
 
 
 def _view(query: QueryState, draft: Draft, state: SourceState) -> Aligned:
