@@ -104,6 +104,19 @@ def test_every_partition_has_its_turn_in_a_query_that_is_restarted_after_each_ba
     assert all(stream.start.values())
 
 
+@pytest.mark.parametrize(("ahead", "most"), [(1, 1), (3, 1), (4, 4)])
+def test_members_that_wait_for_another_keep_no_turn_from_the_others(ahead: int, most: int):
+    late = {f"ahead-{n}": {"0": list(range(10**6, 10**6 + 100))} for n in range(ahead)}
+    control = QueryControl(
+        interval_seconds=1,
+        batch=BatchControl(initial_records=most, max_records=most),
+        sources={name: member(1.0, idle_after=3600) for name in (*late, "behind")},
+    )
+    run = Driver().query("q", control, **late, behind={"0": list(range(10_000))}, other={"0": [5] * 1000})
+    run.spark.run_for(30)
+    assert min(run.ends[name]["0"] for name in ("behind", "other")) >= 14
+
+
 @given(orders())
 def test_an_interval_of_zero_reads_a_backlog_as_one_batch(order: list[str]):
     control = QueryControl(interval_seconds=5, interval_during_backlog_seconds=0, backlog=True)

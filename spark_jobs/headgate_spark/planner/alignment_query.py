@@ -78,6 +78,11 @@ class QueryAlignment:
     def is_member(self, source: str) -> bool:
         return source in self._group_of
 
+    def beside(self, source: str) -> list[str]:
+        """Return the sources that share with this one what they get; none where it is in no group."""
+        group = self._group_of.get(source)
+        return [name for name, other in self._group_of.items() if other == group]
+
     def rests(self, source: str, now: float) -> bool:
         """Tell whether the group of a source stands at its limit, and is not to be looked at again yet."""
         return source in self._group_of and self._memberships[self._group_of[source]].rests(now)

@@ -286,6 +286,15 @@ class QueryState:
         """Whether a source waits behind a history: the end of one is not the end of the work."""
         return any(self.hybrid.waits(name) for name in self.sources)
 
+    def turn_of(self, source: str) -> tuple[int, int]:
+        """Return by what sources take turns, the least first: who has had none for longest.
+
+        What one of an alignment group gets another of it may read, so they have their turn together; which of them is
+        first matters where nothing limits the group.
+        """
+        own = self.sources[source].had_turn
+        return max((self.sources[name].had_turn for name in self.alignment.beside(source)), default=own), own
+
     def has_refilled(self, now: float) -> bool:
         """Tell whether a bucket that is waited for is full before the next trigger: what comes in later is lost."""
         return any(self._refills_in(name, now) <= BASE_SECONDS for name in self.refilling)

@@ -7,7 +7,7 @@ a group stands from its step on. Which steps a query takes is in `pipelines`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import field, replace
 
 from headgate_contract.held import HeldBy
@@ -274,8 +274,10 @@ def shares(query: QueryState, draft: Draft) -> Draft:
     if draft.grant is None:
         return draft
     left = draft.grant.records - draft.handed_out
-    by_turn = sorted(draft.readers, key=lambda reader: query.sources[reader.name].had_turn)
-    return replace(draft, shares=allot(by_turn, left))
+    readers: Sequence[ReadingSource] = draft.readers
+    if left < len(readers):
+        readers = sorted(readers, key=lambda reader: query.turn_of(reader.name))
+    return replace(draft, shares=allot(readers, left))
 
 
 # alignment: how much of that lies in one slice of event time?
