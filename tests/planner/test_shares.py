@@ -141,6 +141,16 @@ def test_a_source_that_cannot_tell_has_an_equal_share_set_aside_and_what_is_left
     assert shared(100, a=(None, 5), b=(10**6, None)) == {"a": 5, "b": 95}
 
 
+def test_sources_that_wait_for_tokens_make_no_share_smaller():
+    waiting = {str(n): (5, 0) for n in range(10)}
+    assert shared(3, a=(None, None), b=(10**6, None), **waiting) == {
+        "a": 1,
+        "b": 2,
+        **dict.fromkeys(waiting, 0),
+    }
+    assert shared(100, a=(None, None), b=(10**6, None), **waiting)["a"] == 50
+
+
 DEMANDS = st.dictionaries(
     st.sampled_from("abcdef"),
     st.tuples(st.none() | st.integers(0, 10**8), st.none() | st.integers(0, 10**8)),

@@ -20,17 +20,18 @@ def share_grant(grant: int, pending: Mapping[K, int | None], most: Mapping[K, in
 
     `pending` are their records within reach, `None`: not known, could be any number. `most` is what their rate limits
     allow, `None`: everything. A source that cannot tell what is pending has an equal share set aside, and what the
-    others leave.
+    others leave. One that may read nothing now makes the shares of the others no smaller.
     """
-    known = {name: records for name, records in pending.items() if records is not None}
-    unknown = {name: 1 for name in pending if name not in known}
     caps = {
         name: min((n for n in (records, most[name]) if n is not None), default=grant)
         for name, records in pending.items()
     }
-    if grant <= sum(cap > 0 for cap in caps.values()):
+    open_for = [name for name, cap in caps.items() if cap > 0]
+    if grant <= len(open_for):
         return divide(grant, dict.fromkeys(pending, 1), caps)
-    equal_shares = grant * len(unknown) // max(1, len(pending))
+    known = {name: records for name in open_for if (records := pending[name]) is not None}
+    unknown = {name: 1 for name in open_for if name not in known}
+    equal_shares = grant * len(unknown) // max(1, len(open_for))
     set_aside = sum(divide(equal_shares, unknown, caps).values())
     of_known = divide(grant - set_aside, known, caps)
     of_unknown = divide(grant - sum(of_known.values()), unknown, caps)
