@@ -217,14 +217,16 @@ class Measures:
 class DriverProcess:
     """A governor, as each start of a driver makes one."""
 
-    def __init__(self, checkpoint, *, follows_oom_kill=False):
+    def __init__(self, checkpoint, *, follows_oom_kill=False, gauge=None):
         self.given_up = 0
+        self.checkpoint = checkpoint
         self.governor = Governor(
             Services(
                 acquire_lock=lambda _: None,
-                open_checkpoint=lambda _: checkpoint,
+                open_checkpoint=lambda _: self.checkpoint,
                 observer=Measures(),
                 give_up=self.give_up,
+                gauge=lambda: gauge,
             ),
             follows_oom_kill=follows_oom_kill,
         )
@@ -262,6 +264,39 @@ def test_a_job_that_starts_its_query_again_by_itself_is_ended():
     assert driver.run(None, number=3).startswith("refuse:query orders: batch 7 has failed 2 times")
     assert driver.governor.endings.gave_up
     assert driver.given_up == 1
+
+
+class Gauge:
+    """Tells what can be set between two starts of a query in one driver."""
+
+    def __init__(self):
+        self.shuffle_partitions = 200
+
+    def settings(self, _):
+        return MemorySettings(heap_bytes=GIB, shuffle_partitions=self.shuffle_partitions)
+
+    def forget(self, query):
+        pass
+
+
+@pytest.mark.parametrize(
+    "change", ["another checkpoint", "begun anew in its place", "more shuffle partitions"]
+)
+def test_a_query_that_is_started_with_another_batch_or_more_room_is_not_held_to_the_failure(change):
+    checkpoint, gauge = UnfinishedCheckpoint(), Gauge()
+    driver = DriverProcess(checkpoint, gauge=gauge)
+    for number in (1, 2):
+        driver.run("java.lang.OutOfMemoryError: Java heap space", number=number)
+    assert set(driver.governor.endings.too_large) == {"orders"}
+    if change == "another checkpoint":
+        driver.checkpoint = UnfinishedCheckpoint()
+    elif change == "begun anew in its place":
+        checkpoint.resumption = Resumption
+    else:
+        gauge.shuffle_partitions = 800
+    assert driver.run(None, number=3) == "ok"
+    assert (driver.given_up, driver.governor.endings.too_large) == (0, {})
+    assert BatchMemory.of(driver.checkpoint.batches.load()).failure is None
 
 
 def test_other_failures_of_the_same_batch_do_not_count():

@@ -74,7 +74,7 @@ class CheckpointState:
         before = load(Kept.BATCHES, lambda: BatchMemory.of(checkpoint.batches.load())) or BatchMemory()
         memory = before.resumed(self.resumption).under(settings)
         self.memory = before
-        self.remember(replace(memory, pace=None) if self._is_new else memory)
+        self.remember(replace(memory, pace=None, failure=None) if self._is_new else memory)
         if self.resumption.batch is not None and with_topics:
             self.topics = load(Kept.TOPICS, lambda: ids_in(checkpoint.topics.load())) or {}
         if self.resumption.repeats:

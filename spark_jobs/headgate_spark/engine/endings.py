@@ -62,7 +62,10 @@ class Endings:
     # Runs that begin ---------------------------------------------------------------------------------
 
     def takes_up(self, run: QueryRun) -> None:
-        """A run is about to begin where an earlier one has ended; `too_large` may have it then."""
+        """A run is about to begin where an earlier one has ended; `too_large` has it then if it may not."""
+        before = self.too_large.get(run.name)
+        if before is not None and not run.memory.repeats(before.failure):
+            del self.too_large[run.name]  # from another checkpoint, say, or with more memory
         if self._follows_oom_kill and run.name not in self._taken_up:
             self._note_too_large(run, run.memory.last_run_was_killed())
         put_last(self._taken_up, run.name, None)

@@ -107,9 +107,8 @@ class Governor:
             return self._opened(handle, described, name)
 
     def _opened(self, handle: int, described: Descriptor, name: str) -> str:
-        too_large = self.endings.too_large
         try:
-            run = None if name in too_large else self._run_of(described, name)
+            run = self._run_of(described, name)
         except CheckpointInUseError as error:
             self.endings.refused(error)
             return protocol.refuse(str(error))
@@ -117,7 +116,7 @@ class Governor:
             return protocol.refuse(str(error))
         if run is None:
             self.endings.give_up()
-            return protocol.refuse(too_large[name].message)
+            return protocol.refuse(self.endings.too_large[name].message)
         with run.lock:
             try:
                 run.open(described)

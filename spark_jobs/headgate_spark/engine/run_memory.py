@@ -10,6 +10,7 @@ import time
 
 import structlog
 
+from headgate_spark.engine.batch_memory import MemoryFailure
 from headgate_spark.engine.checkpoint_state import CheckpointState
 from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
 from headgate_spark.engine.sources import Descriptor
@@ -66,6 +67,14 @@ class RunMemory:
         memory = memory.bounded(planner.memory_bound, self.settings)
         is_first, self._has_ended_one = not self._has_ended_one, True
         self._state.remember(memory.paced(large, time.time(), self.settings, is_first=is_first))
+
+    def repeats(self, failure: MemoryFailure) -> bool:
+        """Tell whether the run begins with the batch that has failed so, and under the same settings.
+
+        Under others, and of another checkpoint, that failure is not among what was kept.
+        """
+        left, kept = self._state.resumption, self._state.memory.failure
+        return left.repeats and kept is not None and left.batch == kept.batch == failure.batch
 
     # Failures: each of these notes one, and returns which batch it was and how often it has failed -----
 
