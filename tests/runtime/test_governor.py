@@ -598,6 +598,19 @@ def test_a_checkpoint_that_cannot_be_read_keeps_no_query_from_running(governor, 
     assert governor.runs[0].state.memory.repeated == 0
 
 
+def test_a_run_that_ends_by_itself_takes_no_source_for_new_of_which_the_checkpoint_could_not_be_read(
+    governor, checkpoint
+):
+    """It would begin with an empty batch, which Spark does not run where each source has an offset: the run ends."""
+    checkpoint.left = OSError("the name node is in safe mode")
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl()}))
+    begins(governor, trigger="availableNow")
+    for handle in (1, 2):
+        opened(governor, handle)
+    assert admit(governor, 1, '{"row":5}') == "survey:1,2"
+    assert plan(governor, 1, '{"1": "{\\"row\\":9}", "2": null}') == 'offset:{"row":9}'
+
+
 @pytest.mark.parametrize("offset", ['{"row":', '{"row":"five"}', "17", "[" * 100_000])
 def test_a_damaged_offset_of_one_source_holds_no_other_until_spark_has_told_of_it(
     governor, checkpoint, offset

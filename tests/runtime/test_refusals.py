@@ -57,5 +57,7 @@ UNKNOWN = (
 
 @pytest.mark.parametrize(("control", "message"), [r[1:] for r in UNKNOWN], ids=[r[0] for r in UNKNOWN])
 def test_members_whose_ends_are_not_known_are_refused_where_one_would_wait_for_the_other(control, message):
-    answer = unknown_ends("delays", control, FORMATS.keys())
+    answer = unknown_ends("delays", control, FORMATS.keys(), is_read=True)
     assert answer is None if message is None else (message in answer and "update Headgate" in answer)
+    unread = unknown_ends("delays", control, FORMATS.keys(), is_read=False)
+    assert unread is None if message is None else (message in unread and "may read there" in unread)

@@ -44,7 +44,7 @@ class CheckpointState:
         self._beside = SideFolder(query, folder)
         self._lock = lock
         self._fence = fence
-        self.resumption = Resumption()
+        self.resumption = Resumption(is_read=False)
         """Where the run has taken up."""
         self.memory = BatchMemory()
         """What batches have taught, as it is or is to be kept."""
@@ -54,8 +54,6 @@ class CheckpointState:
         """Why it is not known how far histories have been read, and the remedy; `None`: it is."""
         self.unfenced: str | None = None
         """Why the checkpoint has no fence that is whole, and the remedy; `None`: it has, or is to have none."""
-        self._is_new = False
-        """Whether no batch was ever planned in it; false also where nobody can tell."""
         self._has_kept_memory = True
 
     # Before Spark goes on --------------------------------------------------------------------------
@@ -67,14 +65,13 @@ class CheckpointState:
         """
         try:
             self.resumption = self._checkpoint.resumption()
-            self._is_new = self.resumption.batch is None
         except Exception as error:
             log.warning("the checkpoint could not be read", query=self._query, error=words_of(error))
         checkpoint, load = self._checkpoint, self._beside.load
         before = load(Kept.BATCHES, lambda: BatchMemory.of(checkpoint.batches.load())) or BatchMemory()
         memory = before.resumed(self.resumption).under(settings)
         self.memory = before
-        self.remember(replace(memory, pace=None, failure=None) if self._is_new else memory)
+        self.remember(replace(memory, pace=None, failure=None) if self.resumption.is_new else memory)
         if self.resumption.batch is not None and with_topics:
             self.topics = load(Kept.TOPICS, lambda: ids_in(checkpoint.topics.load())) or {}
         if self.resumption.repeats:
@@ -90,7 +87,6 @@ class CheckpointState:
         self.unfenced = standing.problem
         if standing.held is not None and self._fence.has_waited:
             self.resumption = self._checkpoint.resumption()  # another driver may have gone on meanwhile
-            self._is_new = self.resumption.batch is None
             self._fence.has_waited = False
         return standing
 
@@ -112,7 +108,7 @@ class CheckpointState:
         """
         self.histories_problem = None
         try:
-            kept = None if self._is_new else self._checkpoint.hybrid.load()
+            kept = None if self.resumption.is_new else self._checkpoint.hybrid.load()
             return HybridMemory() if kept is None else history_in(kept)
         except ValueError as error:
             self.histories_problem = damaged(str(error))

@@ -147,7 +147,7 @@ class OpenSources:
 
     def resumed(self) -> dict[str, Position] | None:
         """Return where the sources are by the checkpoint, as far as they can be counted; `None`: the query is new."""
-        if self._state.resumption.batch is None:
+        if self._state.resumption.is_new:
             return None
         return self._positions(self._state.resumption.ends)
 
@@ -173,7 +173,7 @@ class OpenSources:
 
     def unplanned(self) -> list[str] | None:
         """Return the sources that surely have no offset in the checkpoint; `None`: the query is new."""
-        if self._state.resumption.batch is None:
+        if self._state.resumption.is_new:
             return None
         return [each.name for each, offset in self.ends(self._state.resumption.ends) if offset is None]
 

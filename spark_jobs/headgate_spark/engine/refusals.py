@@ -61,21 +61,27 @@ def damaged(damage: str) -> str:
     return f"{damage}; put it back from a copy, or delete it: nothing is lost then, or read twice"
 
 
-def unknown_ends(query: str, control: QueryControl | None, sources: Collection[str]) -> str | None:
+def unknown_ends(
+    query: str, control: QueryControl | None, sources: Collection[str], *, is_read: bool
+) -> str | None:
     """Return why a run that ends by itself cannot be aligned where its checkpoint does not say where `sources` are.
 
     Spark asks the second of them only when the first has its answer, which would wait for the second's event times:
-    without end. `None`: no two of them are in one group.
+    without end. `is_read`: the checkpoint could be read, and has a form that is not known. `None`: no two of them are
+    in one group.
     """
     listed = {} if control is None else control.sources
     groups = Counter(s.alignment.group for name, s in listed.items() if name in sources and s.alignment)
     shared = [group for group, members in groups.items() if members > 1]
     if not shared:
         return None
+    why, remedy = "its checkpoint could not be read", "see that the job may read there and run it again"
+    if is_read:
+        why = "the offset log of its checkpoint has a form that this version of Headgate does not know"
+        remedy = "update Headgate"
     return (
-        f"query {query}: the offset log of its checkpoint has a form that this version of Headgate does not know, so "
-        f"a run that ends by itself cannot be aligned (group {', '.join(sorted(shared))}); update Headgate, run it "
-        "with a processing-time trigger, or take its sources out of the group"
+        f"query {query}: {why}, so a run that ends by itself cannot be aligned (group {', '.join(sorted(shared))}); "
+        f"{remedy}, run it with a processing-time trigger, or take its sources out of the group"
     )
 
 

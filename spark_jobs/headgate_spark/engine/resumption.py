@@ -60,7 +60,7 @@ class Resumption:
     """The last batch that was planned in a checkpoint."""
 
     batch: int | None = None
-    """Its id; `None`: none was planned, the query is new."""
+    """Its id; `None`: none was planned, or nobody knows."""
     repeats: bool = False
     """It was not committed, and runs again."""
     ends: Ends = field(default_factory=Ends)
@@ -69,6 +69,13 @@ class Resumption:
     """Where they begin, of a batch that runs again and was not the first."""
     takes_least: bool | None = None
     """Whether the query's watermark is the least of several; `None`: the checkpoint does not say."""
+    is_read: bool = True
+    """False: the checkpoint could not be read, and nothing of it is known."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the query has surely never planned a batch."""
+        return self.is_read and self.batch is None
 
 
 def read_resumption(offsets: Directory, commits: Directory) -> Resumption:

@@ -97,7 +97,7 @@ class QueryRun:
     @property
     def prepares_for_real_time(self) -> bool:
         """Whether it has never run, and its state is to have the form that real-time mode needs."""
-        control, is_new = self.settings.control, self.state.resumption.batch is None
+        control, is_new = self.settings.control, self.state.resumption.is_new
         return is_new and control is not None and control.live.real_time
 
     @property
@@ -269,9 +269,9 @@ class QueryRun:
         control, resumption = self.settings.control, self.state.resumption
         formats = {opened.name: opened.descriptor.format for opened in self.sources}
         refused = refusal(self.name, control, formats, self.watermarks.of_branches)
-        is_unknown = resumption.batch is not None and not resumption.ends
+        is_unknown = not resumption.is_new and not resumption.ends
         if refused is None and is_unknown and self.ends_by_itself:
-            refused = unknown_ends(self.name, control, formats.keys())
+            refused = unknown_ends(self.name, control, formats.keys(), is_read=resumption.is_read)
         return refused
 
     def _warn_of_settings(self) -> None:
