@@ -6,6 +6,7 @@ any moment: a reader must find the old text or the new one, never half of either
 
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,6 +34,14 @@ def replace_text(path: Path, text: str) -> None:
         raise TransientError(
             f"{path} cannot be written: {error.strerror}; see to space and rights of {path.parent}"
         ) from error
+
+
+def why_absent(is_there: Callable[[], bool], absent: str) -> str | None:
+    """Return why a path that a person has named is not there: `absent`, or that nobody may look; `None`: it is."""
+    try:
+        return None if is_there() else absent
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 def read_text(path: Path) -> str | None:

@@ -22,7 +22,7 @@ from typing import IO, Any
 from headgate.adapters.address import Address
 from headgate.adapters.last_words import LONGEST_NOTE, last_words
 from headgate.adapters.local import processes
-from headgate.adapters.local.atomic import read_text, replace_text
+from headgate.adapters.local.atomic import read_text, replace_text, why_absent
 from headgate.adapters.local.driver_log import DriverLog
 from headgate.adapters.local.state_dir import StateDir
 from headgate.decision.driver import Exit, SeenDriver
@@ -304,12 +304,8 @@ def script_path(main_file: str, base: Path) -> Path:
 def require_script(main_file: str, base: Path) -> None:
     """Raise `InvalidInputError` where the script is not there."""
     script = script_path(main_file, base)
-    try:
-        what = "" if script.is_file() else "there is no file"
-    except OSError as error:
-        what = f"{error.strerror}:"
-    if what:
-        raise InvalidInputError(f"spec.main.file: {what} {script}; a relative path starts at {base}")
+    if (why := why_absent(script.is_file, "there is no file")) is not None:
+        raise InvalidInputError(f"spec.main.file: {script}: {why}; a relative path starts at {base}")
 
 
 def require_words(words: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import IO
 
-from headgate.adapters.local.atomic import read_text
+from headgate.adapters.local.atomic import read_text, why_absent
 from headgate.errors import HeadgateError, UsageError
 from headgate_contract.exit_codes import ExitCode
 
@@ -50,12 +50,8 @@ class StateDir:
     @classmethod
     def of_run(cls, folder: Path) -> StateDir:
         """Return the folder of a run that has been. Raises `UsageError` where there is none."""
-        try:
-            what = "" if folder.is_dir() else "there is no such folder"
-        except OSError as error:
-            what = error.strerror or str(error)
-        if what:
-            raise UsageError(f"--state-dir {folder}: {what}; headgate local names its own, .headgate/NAME")
+        if (why := why_absent(folder.is_dir, "there is no such folder")) is not None:
+            raise UsageError(f"--state-dir {folder}: {why}; headgate local names its own, .headgate/NAME")
         return cls(folder)
 
     def lock(self) -> IO[str]:
