@@ -72,6 +72,12 @@ def test_an_option_that_cannot_be_is_a_usage_error(
     assert ended.stdout == ""
 
 
+def test_an_archive_is_no_script(tmp_path: Path) -> None:
+    ended = launched(tmp_path, b"PK\x03\x04\0\0")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "job.py: is an archive and not a script; name the script to run" in ended.stderr
+
+
 def test_properties_in_a_file_and_in_the_environment_are_a_usage_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

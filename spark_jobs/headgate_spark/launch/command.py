@@ -175,6 +175,11 @@ def _require_files(options: argparse.Namespace) -> None:
         _end(f"{options.script}: no such file; name the PySpark script to run")
     if not os.access(options.script, os.R_OK):
         _end(f"{options.script}: may not be read; see to its rights")
+    if _is_archive(options.script):
+        _end(
+            f"{options.script}: is an archive and not a script; name the script to run, and have its imports found "
+            f"in the archive with PYTHONPATH={options.script} and --conf spark.submit.pyFiles={options.script}"
+        )
     for option, file in (("--control", options.control), ("--announce", options.announce)):
         if file is not None and _is_file(file) is False:
             _end(f"{option} {file}: is a folder or a device; give the path of a file")
@@ -191,6 +196,12 @@ def _is_file(path: Path) -> bool | None:
         return stat.S_ISREG(path.stat().st_mode)
     except OSError:
         return None
+
+
+def _is_archive(file: Path) -> bool:
+    """Tell whether a file is a zip, as eggs, wheels and jars are too."""
+    with file.open("rb") as opened:
+        return opened.read(4) == b"PK\x03\x04"
 
 
 def _note(announcement: Announcement, note: str) -> None:
