@@ -76,6 +76,18 @@ def test_text_that_is_not_utf_8_is_refused_with_its_line() -> None:
     ]
 
 
+def test_a_file_that_is_far_too_large_is_refused_before_it_is_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "f.yaml"
+    with path.open("wb") as file:
+        file.truncate(10**12)
+
+    loaded = load_file(path)
+
+    assert [finding.text("f.yaml") for finding in loaded.all_findings] == [
+        "f.yaml: error: has more than 10 MB; split it, or give the path of a resource file"
+    ]
+
+
 def test_a_file_of_several_documents_gives_each_resource() -> None:
     flights = FLIGHTS.read_text()
     other = flights.replace("  name: flights\n", "  name: other\n")

@@ -7,7 +7,7 @@ application or a refusal. Both come through here, so that a file means the same 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from headgate.api.application import API_VERSION, GROUP, KIND, SparkApplication
 from headgate.api.document import Document, Malformed, read_documents
@@ -18,6 +18,8 @@ from headgate.errors import InvalidInputError, UsageError
 OTHER_OPERATORS: Final = frozenset({"sparkoperator.k8s.io", "spark.apache.org"})
 """Groups of resources that people come with: Kubeflow's and Apache's."""
 _LISTED: Final = 3  # kinds of what is no resource of ours
+MOST_BYTES: Final = 10_000_000
+"""Of a file. The API server takes 3 MiB for a resource, and a megabyte of YAML takes some seconds."""
 
 
 @dataclass(frozen=True)
@@ -75,14 +77,22 @@ def load_application(path: Path) -> SparkApplication:
 def load_file(path: Path) -> LoadedFile:
     """Read a file; raise UsageError if there is none that can be read."""
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            return load_stream(file, str(path))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}; give the path of a resource file") from None
-    return load_bytes(raw, str(path))
+
+
+def load_stream(stream: BinaryIO, file: str) -> LoadedFile:
+    """Read a stream, no more of it than a file of resources has. Raises OSError."""
+    return load_bytes(stream.read(MOST_BYTES + 1), file)
 
 
 def load_bytes(raw: bytes, file: str) -> LoadedFile:
     """Read the content of a file that is called `file` in findings."""
+    if len(raw) > MOST_BYTES:
+        message = f"has more than {MOST_BYTES // 10**6} MB; split it, or give the path of a resource file"
+        return LoadedFile(file, findings=(Finding(Severity.ERROR, message),))
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
