@@ -104,6 +104,25 @@ def test_every_partition_has_its_turn_in_a_query_that_is_restarted_after_each_ba
     assert all(stream.start.values())
 
 
+@settings(max_examples=examples(30))
+@given(orders(least=2), st.data(), st.integers(1, 3))
+def test_every_source_has_its_turn_in_a_query_that_is_restarted_after_a_few_batches(
+    order: list[str], data: st.DataObject, batches: int
+):
+    most = data.draw(st.integers(1, len(order) - 1), label="records of a batch")
+    files = data.draw(st.sets(st.sampled_from(order)), label="sources of files")
+    sources = {name: Stream(name, {"0": 100}) for name in sorted({*order} - files)}
+    sources |= {name: Uncounted(name, ReadLimit.FILES, [1] * 100) for name in sorted(files)}
+    control = QueryControl(batch=BatchControl(initial_records=most, max_records=most))
+    for ran in range(0, len(order), batches):
+        resumed = {name: dict(s.start) for name, s in sources.items() if isinstance(s, Stream)}
+        spark = ScriptedSpark(
+            *sources.values(), control=control, order=order, resumed=resumed, last_batch=ran
+        )
+        spark.run_until(lambda told=spark: len(told.batches) == batches)
+    assert all(source.pending < 100 for source in sources.values())
+
+
 @pytest.mark.parametrize(("ahead", "most"), [(1, 1), (3, 1), (4, 4)])
 def test_members_that_wait_for_another_keep_no_turn_from_the_others(ahead: int, most: int):
     late = {f"ahead-{n}": {"0": list(range(10**6, 10**6 + 100))} for n in range(ahead)}

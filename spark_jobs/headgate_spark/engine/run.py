@@ -250,6 +250,7 @@ class QueryRun:
                     hybrid=self.state.histories(self.settings.control),
                     resumed=self.sources.resumed(),
                     unplanned=self.sources.unplanned(),
+                    batch=self.state.resumption.batch,
                     memory=self.state.memory.bound,
                     pace=self.state.memory.pace_at(time.time()),
                     alignment=self.records.part,

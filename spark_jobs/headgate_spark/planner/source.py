@@ -166,7 +166,7 @@ class SourceState:
         self.exhausted = False
         """Asked without a way to count, and it had nothing."""
         self.had_turn = 0
-        """The last planning in which it was told to read, though it may have had nothing."""
+        """The last planning in which it was told to read, though it may have had nothing; below 0: none."""
         self.planned_total = 0
         self.processed_total = 0
         self._surveyed_at: float | None = None

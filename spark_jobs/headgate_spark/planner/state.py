@@ -72,6 +72,7 @@ class QueryState:
         hybrid: HybridMemory | None = None,
         resumed: Mapping[str, Position] | None = None,
         unplanned: Collection[str] | None = None,
+        batch: int | None = None,
         memory: MemoryBound | None = None,
         pace: Pace | None = None,
         alignment: QueryAlignment | None = None,
@@ -81,8 +82,9 @@ class QueryState:
         """`hybrid` is what was kept of histories (`to_remember`). `resumed` is where sources were when the query ran
         last, as far as that is known before they are asked; `None` for one that has never run. `unplanned` are
         the sources that surely have no offset in the checkpoint; by default all of a query that has never run, and
-        none of one that has. `alignment` shares its groups with the other queries of the driver; without it nothing
-        is aligned. `unread` looks for the first unread records of sources whose lag counts, `snapshots` for where the
+        none of one that has. `batch` is the last one in the checkpoint: where sources take turns, each run begins
+        with another one. `alignment` shares its groups with the other queries of the driver; without it nothing is
+        aligned. `unread` looks for the first unread records of sources whose lag counts, `snapshots` for where the
         snapshots of change streams end."""
         self.name = name
         self.settings = PlannerSettings(trigger)
@@ -93,6 +95,8 @@ class QueryState:
         """Sources whose first answer makes a batch, even if it is their start."""
         for source, position in (resumed or {}).items():
             self.sources[source].moved_to(position)
+        for place, state in enumerate(self.sources.values()):
+            state.had_turn = (place - (batch or 0)) % len(self.sources) - len(self.sources)
         self.gate = Gate(self.settings.intervals, now)
         self.hybrid = Hybrid(where_it_goes_on(hybrid or HybridMemory(), resumed or {}))
         self.sizer = BatchSizer(memory, pace)
