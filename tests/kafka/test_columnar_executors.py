@@ -43,6 +43,7 @@ def test_executors_read_in_columns_where_they_have_our_classes_and_else_as_spark
         "spark.executor.memory": "512m",
         "spark.executor.defaultJavaOptions": QUICK_START,
         "spark.executorEnv.SPARK_DIST_CLASSPATH": "/nowhere",
+        "spark.sql.ansi.enforceReservedKeywords": "true",  # OFFSET is one
         **connector_conf(),
     }
     arguments = (kafka.bootstrap, topic, tmp_path, PROPERTY, jar_path(), *IN_COLUMNS)

@@ -7,8 +7,8 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.util.DateTimeUtils;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Decimal;
-import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -17,8 +17,17 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /** Records, or one row of Spark's reader, as the columns of Spark's source, each value made when it is asked for. */
 final class RecordColumns {
-  private static final StructType SCHEMA =
-      StructType.fromDDL("key BINARY, value BINARY, topic STRING, partition INT, offset LONG, timestamp TIMESTAMP, timestampType INT");
+  /** Of key, value, topic, partition, offset, timestamp and its type; not read off a text, of which a session has a say what it means. */
+  private static final List<DataType> TYPES =
+      List.of(
+          DataTypes.BinaryType,
+          DataTypes.BinaryType,
+          DataTypes.StringType,
+          DataTypes.IntegerType,
+          DataTypes.LongType,
+          DataTypes.TimestampType,
+          DataTypes.IntegerType);
+
   private static final int KEY = 0, PARTITION = 3, OFFSET = 4;
 
   private final ColumnarBatch batch;
@@ -28,9 +37,9 @@ final class RecordColumns {
 
   RecordColumns(String topic) {
     this.topic = UTF8String.fromString(topic);
-    ColumnVector[] columns = new ColumnVector[SCHEMA.size()];
+    ColumnVector[] columns = new ColumnVector[TYPES.size()];
     for (int i = 0; i < columns.length; i++) {
-      columns[i] = new Column(SCHEMA.apply(i).dataType(), i);
+      columns[i] = new Column(TYPES.get(i), i);
     }
     batch = new ColumnarBatch(columns);
   }
