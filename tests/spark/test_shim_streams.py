@@ -22,6 +22,8 @@ from support.spark import (
 
 pytestmark = pytest.mark.spark
 
+REPORTS_KEPT = "spark.sql.streaming.numRecentProgressUpdates"
+
 
 def ten_rows_a_batch(spark: SparkSession, *, name: str | None = None) -> DataFrame:
     reader = spark.readStream.name(name) if name else spark.readStream
@@ -47,6 +49,22 @@ def test_a_released_source_reads_one_batch_per_grant(
         planner.await_more_questions()
         assert batch_sizes(query) == [10, 10]
         assert committed_batches(tmp_path) == [0, 1]
+
+
+@pytest.mark.parametrize("kept", ["1", "0"])
+def test_a_batch_is_reported_also_where_the_session_keeps_no_reports(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path, kept: str
+) -> None:
+    """Of `spark.sql.streaming.numRecentProgressUpdates` Spark keeps one less, and fails a batch at none."""
+    planner.answer = once("all")
+    spark.conf.set(REPORTS_KEPT, kept)
+    try:
+        with running(ten_rows_a_batch(spark).writeStream.format("noop"), tmp_path) as query:
+            wait_until(lambda: planner.progress or query.exception(), "the report of a batch")
+            assert query.exception() is None
+    finally:
+        spark.conf.unset(REPORTS_KEPT)
+    assert planner.progress[0]["sources"] == [{"numInputRows": 10}]
 
 
 def test_an_offset_is_read_to_exactly(spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ final class RunningQuery {
   private static final Logger LOG = LoggerFactory.getLogger(RunningQuery.class);
 
   private static final String QUERY_ID = "sql.streaming.queryId";
+  private static final String REPORTS_KEPT = "spark.sql.streaming.numRecentProgressUpdates";
 
   /** What Spark Connect calls the operation that has started a query by, which its thread inherits. */
   private static final Pattern OF_CONNECT = Pattern.compile("SparkConnect_OperationTag_User_(.*)_Session_(.*)_Operation_[^,]*");
@@ -77,12 +78,26 @@ final class RunningQuery {
       Option<SparkSession> session = SparkSession.getActiveSession();
       Object found = id == null || session.isEmpty() ? null : session.get().sharedState().activeStreamingQueries().get(java.util.UUID.fromString(id));
       if (found instanceof StreamingQuery query) {
+        keepLastReport(query);
         known = new RunningQuery(query, JobSettings.takenFrom(query));
         OF_THIS_THREAD.set(known);
         BY_RUN.put(known.runId(), known);
       }
     }
     return known;
+  }
+
+  /**
+   * Has Spark keep the last report of a query, by which a planner learns that a batch has ended.
+   *
+   * <p>Spark keeps one less than its session says, so none where it says 1, and fails each batch where it says 0 (read in the bytecode of
+   * {@code ProgressReporter.addNewProgress}, 4.0.5 and 4.3.0).
+   */
+  private static void keepLastReport(StreamingQuery query) {
+    var conf = query.sparkSession().conf();
+    if (Integer.parseInt(conf.get(REPORTS_KEPT)) < 2) {
+      conf.set(REPORTS_KEPT, "2");
+    }
   }
 
   /** The run with this id; null where it has no stream open. */
