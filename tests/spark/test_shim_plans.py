@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- as PySpark's own documentation has it
 
+from headgate_spark.engine.watermarks import watermarks_of
 from support.python_sources import unlimited_reader
 from support.spark import ScriptedPlanner, batch_sizes, committed_batches, once, progress, running, wait_until
 
@@ -246,6 +247,21 @@ def test_the_v1_relation_behind_a_disabled_v2_source_is_governed_too(
     finally:
         spark.conf.unset("spark.sql.streaming.disabledV2MicroBatchReaders")
     assert [source["api"] for source in planner.sources.values()] == ["v1"]
+
+
+@pytest.mark.parametrize("longest", ["0", "200"])
+def test_the_watermarks_of_a_plan_are_told_however_short_the_session_wants_plans(
+    spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path, longest: str
+) -> None:
+    late, later = (numbers(spark).withWatermark("timestamp", delay) for delay in ("2 hours", "3 hours"))
+    spark.conf.set("spark.sql.maxPlanStringLength", longest)
+    try:
+        with running(late.union(later).writeStream.format("noop"), tmp_path):
+            planner.await_more_questions(1)
+    finally:
+        spark.conf.unset("spark.sql.maxPlanStringLength")
+    found = watermarks_of(planner.begun[0]["plan"])
+    assert (found.delays, found.below_union) == ((7200, 10800), 2)
 
 
 def test_other_extensions_that_spark_finds_by_itself_stay_in_force(

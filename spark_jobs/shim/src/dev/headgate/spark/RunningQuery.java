@@ -31,6 +31,7 @@ final class RunningQuery {
   private static final Logger LOG = LoggerFactory.getLogger(RunningQuery.class);
 
   private static final String QUERY_ID = "sql.streaming.queryId";
+  private static final String LONGEST_PLAN = "spark.sql.maxPlanStringLength";
   private static final String REPORTS_KEPT = "spark.sql.streaming.numRecentProgressUpdates";
 
   /** What Spark Connect calls the operation that has started a query by, which its thread inherits. */
@@ -155,7 +156,7 @@ final class RunningQuery {
     members.put("trigger", kindOf(trigger));
     members.put("intervalMillis", trigger instanceof ProcessingTimeTrigger every ? every.intervalMs() : null);
     Object plan = new Execution(query).call("analyzedPlan");
-    members.put("plan", String.valueOf(plan));
+    members.put("plan", inFull(plan));
     members.put("sources", plan instanceof LogicalPlan known ? occurrences(known) : null);
     members.put("watermarkPolicy", SQLConf.get().getConfString("spark.sql.streaming.multipleWatermarkPolicy", "min"));
     members.put("options", options);
@@ -164,6 +165,13 @@ final class RunningQuery {
     members.put("session", session);
     members.put("resumed", begunBy != null);
     return Origin.json(members);
+  }
+
+  /** A plan in words, all of them, however few a session wants in its logs. */
+  private static String inFull(Object plan) {
+    SQLConf conf = SQLConf.get().clone();
+    conf.unsetConf(LONGEST_PLAN);
+    return SQLConf.withExistingConf(conf, plan::toString);
   }
 
   /**
