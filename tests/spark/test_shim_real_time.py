@@ -137,7 +137,7 @@ def is_idle(spark: SparkSession) -> bool:
 @pytest.fixture
 def planner(spark: SparkSession) -> Iterator[Live]:
     wait_until(lambda: is_idle(spark), "the end of all tasks")
-    spark.conf.set(LEAST, "500")
+    spark.conf.set(LEAST, "500ms")  # as durations are written most often; a number is milliseconds, too
     be_patient(spark)
     live = Live()
     with governed(spark, live):

@@ -7,10 +7,12 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkJobInfo;
 import org.apache.spark.SparkStatusTracker;
+import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
@@ -60,7 +62,7 @@ final class RealTimeChecks {
       return "a batch that fails there would end the query, since Spark " + SPARK + " does not let what runs its triggers be replaced; leave live.mode out";
     }
     var conf = execution.session().conf();
-    long least = Long.parseLong(conf.get(LEAST_MILLIS, "5000"));
+    long least = JavaUtils.timeStringAs(conf.get(LEAST_MILLIS, "5000"), TimeUnit.MILLISECONDS);
     if (duration < least) {
       return "a batch of " + duration + " ms is shorter than the " + least + " ms that " + LEAST_MILLIS + " allows; make live.batch longer";
     }
