@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,17 @@ from support.spark import ScriptedPlanner, batch_sizes, once, planned_offsets, r
 pytestmark = pytest.mark.spark
 
 
+@pytest.fixture
+def digits_of_its_own(spark: SparkSession) -> Iterator[None]:
+    """A language of the driver that writes numbers by other digits, as where `LANG` is `ar_EG.UTF-8`."""
+    locales = spark.sparkContext._jvm.java.util.Locale
+    before = locales.getDefault()
+    locales.setDefault(locales.forLanguageTag("ar-EG"))
+    yield
+    locales.setDefault(before)
+
+
+@pytest.mark.usefixtures("digits_of_its_own")
 @pytest.mark.parametrize(
     ("kind", "answers", "sizes"),
     [

@@ -1,5 +1,6 @@
 package dev.headgate.spark;
 
+import java.util.Map;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -93,7 +94,7 @@ final class ReadLimits {
   }
 
   private ReadLimit python(Offset start, String type, String field, long n) {
-    String json = String.format("{\"_type\":\"%s\",\"%s\":%d}", type, field, n);
+    String json = Origin.json(Map.of("_type", type, field, n));
     ReadLimit limit;
     try {
       limit = byDefault.getClass().getConstructor(String.class).newInstance(json);
