@@ -47,6 +47,27 @@ def test_an_application_that_has_ended_is_kept_as_long_as_it_asks_for(skew: floa
     assert [step.action for step in steps] == [Finish(), Remove()]
 
 
+@pytest.mark.parametrize("skew", SKEWS)
+@pytest.mark.parametrize(("seconds", "failures"), [(1800.0, 3), (1801.0, 0)])
+def test_a_driver_that_vanished_ran_for_as_long_as_it_was_seen(
+    skew: float, seconds: float, failures: int
+) -> None:
+    asked = History(attempt=1, revision="r", failures=3)
+    seen = next_step(SeenDriver(attempt=1, started_at=NOW + skew), WANTED, asked, now=NOW, jitter=0.0)
+    assert next_step(None, WANTED, seen.history, now=NOW + seconds, jitter=0.0).history.failures == failures
+
+
+@pytest.mark.parametrize("skew", SKEWS)
+@pytest.mark.parametrize(("seconds", "failures"), [(1800.0, 4), (1801.0, 1)])
+def test_a_driver_that_was_seen_to_end_ran_for_as_long_as_its_node_says(
+    skew: float, seconds: float, failures: int
+) -> None:
+    began = NOW - seconds + skew
+    ended = SeenDriver(attempt=1, started_at=began, exit=Exit(at=began + seconds, code=1))
+    known = replace(KNOWN, started_at=NOW - 60, failures=3)
+    assert next_step(ended, WANTED, known, now=NOW, jitter=0.0).history.failures == failures
+
+
 @pytest.mark.parametrize("skew", [0.0, 3600.0])
 def test_somebody_is_called_a_minute_after_an_obstacle_was_seen(skew: float) -> None:
     obstacle = Obstacle(reason=StepReason.IMAGE_PULL_FAILED, message="no image", since=NOW + skew)

@@ -24,9 +24,11 @@ def driver_is_recognised(s: Situation) -> History:
     if driver is None or driver.attempt < history.attempt:
         return history
     if driver.attempt > history.attempt:
-        revision = driver.revision or s.desired.revision
-        return History(attempt=driver.attempt, revision=revision, started_at=driver.started_at)
-    history = replace(history, revision=driver.revision or history.revision, started_at=driver.started_at)
+        return History(
+            attempt=driver.attempt, revision=driver.revision or s.desired.revision, started_at=s.now
+        )
+    since = s.now if history.started_at is None else min(history.started_at, s.now)
+    history = replace(history, revision=driver.revision or history.revision, started_at=since)
     return _unended(history) if history.ended and driver.exit is None else history
 
 
@@ -47,10 +49,13 @@ def _unended(history: History) -> History:
 
 def end_is_booked(s: Situation) -> History:
     """The end of the attempt goes into the numbers, once. One that vanished has ended too."""
-    history, end = s.history, unbooked_end(s.driver, s.history, s.now)
+    history, driver = s.history, s.driver
+    end = unbooked_end(driver, history, s.now)
     if end is None or history.started_at is None:
         return history
-    return _booked(s, end, run_seconds=end.at - history.started_at)
+    # Both ends of a run are dated by one clock: that of its node, or ours where its end was not seen.
+    began = history.started_at if driver is None or driver.exit is not end else driver.started_at
+    return _booked(s, end, run_seconds=end.at - began)
 
 
 def unbooked_end(driver: SeenDriver | None, history: History, now: float) -> Exit | None:

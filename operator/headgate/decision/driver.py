@@ -173,7 +173,7 @@ class History:
     revision: str | None = None
     """What that attempt was asked to run."""
     started_at: float | None = None
-    """When its driver started; `None`: it has not been seen."""
+    """When its driver was first seen; `None`: it has not been. Its node dates its start by another clock."""
     stop_asked_at: float | None = None
     hindered_since: float | None = None
     """When something in its way was first seen that is dated in the future; `None`: its own date holds."""
