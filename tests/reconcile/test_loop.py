@@ -10,6 +10,7 @@ import pytest
 from headgate.api.status import Condition, ConditionStatus, SparkApplicationStatus
 from headgate.decision.driver import State
 from headgate.reconcile.loop import Outcome
+from headgate.reconcile.readings import Column
 from support.fakes import FakeWorld
 from support.looping import Loop, application, query, source
 
@@ -224,6 +225,25 @@ def test_a_source_held_by_alignment_alone_does_not_vote() -> None:
         loop.world.metrics.reports_held(held, "Alignment", source="flights")
         loop.acknowledged_reconcile()
         assert status(loop).queries[0].sources[0].votes.watermark_lag is vote
+
+
+def test_a_lag_says_nothing_while_nobody_knows_what_holds_its_source() -> None:
+    """Prometheus answers with the lags of an older runtime, which does not vote, and not with what is paused."""
+    loop = Loop()
+    loop.run_until_running()
+    for seconds, paused in [(1, 0.0), (9999, 1.0)]:
+        loop.world.metrics.reports(sources={"flights": {**lag(seconds)["flights"], "paused": paused}})
+        loop.acknowledged_reconcile()
+        assert backlog_of(loop) is False
+    loop.world.metrics.lacks[Column.EXCEPTIONS] = loop.now
+    for passed in (61.0, 50.0, 50.0):
+        loop.acknowledged_reconcile(passed)
+        assert (backlog_of(loop), condition(loop, "Backlog").status) == (False, ConditionStatus.UNKNOWN)
+    loop.world.metrics.lacks.clear()
+    loop.world.metrics.reports(sources={"flights": {**lag(9999)["flights"], "paused": 0.0}})
+    for _ in range(3):
+        loop.acknowledged_reconcile(35.0)
+    assert backlog_of(loop) is True
 
 
 # Metrics outage -----------------------------------------------------------------------------------

@@ -62,6 +62,8 @@ class Observation:
     """Records per second that come in."""
     driver_votes: bool | None = None
     """Whether the driver itself votes by lag."""
+    holds_are_stale: bool = False
+    """Whether nobody knows any more which of its sources are paused, held or finished, so that lags say nothing."""
 
     def source(self, name: str) -> SourceObservation:
         """Return what was measured of a source; a source nobody measured is unknown throughout."""

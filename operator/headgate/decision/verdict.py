@@ -141,6 +141,8 @@ def _ballots(seen: Observation, policy: QueryPolicy, memory: Memory, *, outage: 
             of_driver = voter.is_by_lag and memory.driver_votes is True
             if of_driver:
                 vote, latch = voter.taken_over(seen.source(source.name), source, before, seen.t)
+            elif voter.is_by_lag and seen.holds_are_stale:
+                vote, latch = None, before.unheard(seen.t)
             else:
                 vote, latch = voter.vote(seen.source(source.name), source, policy, before, seen.t)
             by_driver = of_driver or voter.reason is Reason.PHASE

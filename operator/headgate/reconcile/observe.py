@@ -94,6 +94,7 @@ def observe(
     memory = _with_metrics(memory, driver, ports, now)
     oldest = now - application.spec.metrics.stale_after.total_seconds()
     metrics = None if memory.metrics is None else since(memory.metrics, oldest)
+    knows_exceptions = metrics is not None and metrics.at_of(Column.EXCEPTIONS) >= oldest
     answers = {} if memory.metrics is None else memory.metrics.answers_since(oldest)
     if metrics is not None:
         tracks = {
@@ -110,11 +111,15 @@ def observe(
         obstacle=ports.drivers.obstacle(now),
         deletion_asked_at=ports.finalizer.deletion_asked_at(),
         metrics=metrics,
-        knows_exceptions=metrics is not None and metrics.at_of(Column.EXCEPTIONS) >= oldest,
+        knows_exceptions=knows_exceptions,
         outage=memory.outage,
         published=ports.controls.published(),
         observations={
-            query.name: _with_answers(_observation(query, metrics, memory, now), query, answers)
+            query.name: _with_answers(
+                replace(_observation(query, metrics, memory, now), holds_are_stale=not knows_exceptions),
+                query,
+                answers,
+            )
             for query in application.spec.queries
         },
         hindrance=ports.executors.hindrance(),
