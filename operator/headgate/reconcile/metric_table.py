@@ -276,6 +276,8 @@ def since(driver: DriverMetrics, oldest: float) -> DriverMetrics | None:
     """Return a driver without what is from before `oldest` (Unix time); `None`: nothing of it is left."""
     if driver.at < oldest or (not driver.queries and driver.says_nothing):
         return None
+    if not driver.older:
+        return driver
     stale = [column for column, at in driver.older.items() if at < oldest]
     if not stale:
         return driver

@@ -245,8 +245,9 @@ class Due:
             return True
         if driver is None or driver is looked.within or now - looked.queued_at < self._numbers_seconds:
             return False
-        for key, (lag, pending) in looked.ranges.items():
-            source = _source_at(driver, key)
+        for (query, name), (lag, pending) in looked.ranges.items():
+            run = driver.queries.get(query)
+            source = None if run is None else run.sources.get(name)
             if source is not None and (
                 _is_outside(source.watermark_lag_seconds, lag) or _is_outside(source.pending_records, pending)
             ):
@@ -274,7 +275,12 @@ def signature_of(
     if driver is None:
         return (said,)
     queries = driver.queries
-    sources = [source for query in queries.values() for source in query.sources.values()]
+    out_of_reach = [
+        source.out_of_reach
+        for query in queries.values()
+        for source in query.sources.values()
+        if source.out_of_reach is not None
+    ]
     return (
         said,
         driver.attempt,
@@ -282,7 +288,7 @@ def signature_of(
         len(queries),
         driver.source_count,
         tuple(sorted([name for name, query in queries.items() if query.active is False])),
-        tuple(sorted([one.out_of_reach for one in sources if one.out_of_reach is not None])),
+        tuple(sorted(out_of_reach)),
         tuple([_run(queries.get(name)) for name in watched.queries]),
         tuple([_inputs(queries.get(one.id[0]), one.id[1], one.steps, driver.at) for one in watched.sources]),
     )

@@ -29,26 +29,29 @@ AnyLabels = dict[str, str]
 
 
 class Labels(msgspec.Struct, gc=False, rename={"name": "__name__"}):
-    """The labels by which a sample finds its place; an empty one is not there."""
+    """The labels by which a sample finds its place; an empty one is not there.
+
+    They stand in the order in which Prometheus writes them: a decoder looks for each behind the one before.
+    """
 
     name: str = ""
-    namespace: str = ""
-    pod: str = ""
-    job: str = ""
-    instance: str = ""
-    endpoint: str = ""
-    query: str = ""
-    source: str = ""
-    reason: str = ""
-    read_limit: str = ""
-    member: str = ""
-    partition: str = ""
     cause: str = ""
+    endpoint: str = ""
+    instance: str = ""
+    job: str = ""
     kind: str = ""
+    lane: str = ""
+    member: str = ""
+    namespace: str = ""
+    partition: str = ""
+    pod: str = ""
+    query: str = ""
+    read_limit: str = ""
+    reason: str = ""
+    source: str = ""
+    split: str = ""
     version: str = ""
     voter: str = ""
-    lane: str = ""
-    split: str = ""
 
     def get(self, name: str) -> str | None:
         """Return the text of a label; `None` of one that is not read."""

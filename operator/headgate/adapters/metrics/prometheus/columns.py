@@ -67,13 +67,14 @@ def add(column: Column, samples: Iterable[Sample[Labels]], scrapes: Scrapes) -> 
 
     Histograms and values that cannot be say nothing.
     """
-    by_name = cast(
-        "Mapping[tuple[str, str], Scraped]", scrapes
-    )  # making a Pod of each takes longer than all else
+    by_name = _by_name(scrapes)
     name, row = "", BY_SAMPLE.get("")
+    namespace, pod, scraped = "", "", by_name.get(("", ""))
     for sample in samples:
         labels = sample.metric
-        scraped = by_name.get((labels.namespace, labels.pod))
+        if labels.pod != pod or labels.namespace != namespace:  # series of one scrape stand together
+            namespace, pod = labels.namespace, labels.pod
+            scraped = by_name.get((namespace, pod))
         if labels.name != name:
             name, row = labels.name, BY_SAMPLE.get(labels.name)
         if scraped is None or row is None or row.asked is not column:
@@ -84,13 +85,19 @@ def add(column: Column, samples: Iterable[Sample[Labels]], scrapes: Scrapes) -> 
         row.take(driver, labels.query, labels.source, getattr(labels, row.label) if row.label else "", value)
 
 
+def _by_name(scrapes: Scrapes) -> Mapping[tuple[str, str], Scraped]:
+    """Return them by namespace and name: to make a `Pod` of each sample's takes longer than all else."""
+    return cast("Mapping[tuple[str, str], Scraped]", scrapes)
+
+
 def unanswered(samples: Iterable[Sample[Labels]], scrapes: Scrapes) -> Scrapes:
     """Return the drivers of which a list of exceptions says nothing: whoever answered does not have their scrape."""
+    by_name = _by_name(scrapes)
     told = {
-        (labels.namespace, labels.pod)
+        name
         for sample in samples
         if (labels := sample.metric).name == IN_EVERY_SCRAPE.name
-        and (scraped := scrapes.get(Pod(labels.namespace, labels.pod))) is not None
+        and (scraped := by_name.get(name := (labels.namespace, labels.pod))) is not None
         and scraped.target.serves(labels)
     }
     return {pod: scraped for pod, scraped in scrapes.items() if pod not in told}
@@ -101,8 +108,7 @@ def complete(scrapes: Scrapes) -> None:
     for _, driver in scrapes.values():
         for query in driver.queries.values():
             for source in query.sources.values():
-                if None in (source.phase, source.paused, source.finished, source.held_lately):
-                    _complete(source)
+                _complete(source)
 
 
 def _complete(source: SourceMetrics) -> None:

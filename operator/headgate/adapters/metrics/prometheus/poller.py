@@ -103,7 +103,8 @@ class PrometheusPoller:
             return ()
         wanted: dict[str, set[str]] = {}
         for key, one in watched.items():
-            wanted.setdefault(key.namespace, set()).update(one.expressions)
+            if one.expressions:
+                wanted.setdefault(key.namespace, set()).update(one.expressions)
         self._expressions.ask(wanted, now)
         published = self._look(watched, now)
         self._expressions.take()
@@ -115,7 +116,8 @@ class PrometheusPoller:
         queued = [key for key in due if key not in waiting]
         self._published = published
         # The last thing: after it nothing may fail to hand them on.
-        self._due.queued(queued, drivers, now, _known(published, current))
+        told = {key: current[key] for key in queued if key in current}
+        self._due.queued(queued, drivers, now, _known(published, told))
         return queued
 
     def close(self) -> None:
@@ -217,8 +219,12 @@ def _current(scrapes: Scrapes) -> dict[Key, Pod]:
 
 def _known(published: Published, current: Mapping[Key, Pod]) -> dict[Key, DriverMetrics]:
     """Return the details of each application's driver, as far as they are known."""
-    found = ((key, published.standing_details(pod)) for key, pod in current.items())
-    return {key: details for key, details in found if details is not None}
+    scrapes, details = published.scrapes, published.details
+    return {
+        key: found.driver
+        for key, pod in current.items()
+        if (found := details.get(pod)) is not None and found.stand_for(scrapes[pod].driver)
+    }
 
 
 def _why_none(details: object) -> Outage | None:

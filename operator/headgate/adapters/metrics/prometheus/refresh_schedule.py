@@ -13,6 +13,7 @@ what it fetches takes as long as the columns of as many drivers.
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 
 from headgate.adapters.metrics.prometheus.details import KEPT_SECONDS, MOST_PODS
 from headgate.adapters.metrics.prometheus.port import Published
@@ -57,7 +58,7 @@ class RefreshSchedule:
         These are all who are reconciled soon, or whose details are older than they should get. Of the others they are
         as few as suffice: were so many fetched in each tick from now on, nobody's would get older than that.
         """
-        ages = sorted(self._ages(published, current, without), key=lambda found: found[0], reverse=True)
+        ages = sorted(self._ages(published, current, without), key=itemgetter(0), reverse=True)
         tick = max(0.0, self.gap) / refresh_seconds(len(current))
         fewest = max((place * _share(tick, 1.0 - age) for place, (age, _) in enumerate(ages, 1)), default=0.0)
         return [pod for age, pod in ages[: math.ceil(fewest)] if age >= YOUNGEST]
@@ -68,9 +69,11 @@ class RefreshSchedule:
         """Yield how old the details are that can be renewed, as parts of the age that they should reach at most."""
         soon = self.now + SOON_TICKS * max(0.0, self.gap)
         longest = refresh_seconds(len(current))
+        targets, details, scrapes = published.targets.by_pod, published.details, published.scrapes
         for key, pod in current.items():
-            if pod not in without and is_behind(published, pod):
-                known = published.details.get(pod)
+            known = details.get(pod)
+            is_behind = pod in targets and (known is None or known.at != scrapes[pod].driver.at)
+            if is_behind and pod not in without:
                 is_soon = self.planned.get(key, math.inf) <= soon
                 is_urgent = known is None or is_soon or known.at > self.now  # the clock was set back
                 yield (math.inf if known is None or is_urgent else (self.now - known.at) / longest), pod
