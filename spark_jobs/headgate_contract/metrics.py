@@ -80,6 +80,11 @@ PLANNER_DURATION = _histogram("planner_duration_seconds", "Time one planner call
 PLANNER_FAILURES = _counter("planner_failures", "Planner calls that failed; the source is held meanwhile.")
 DRIVER_STOPPING = _gauge("driver_stopping", "1 while a stop waits for the running batches.")
 SPARK_INFO = _gauge("spark_info", "1; version is that of Spark in the driver.", "version")
+DRIVER_INFO = _gauge(
+    "driver_info",
+    "1; lineage is the resource's uid and the attempt, where the operator has started the driver.",
+    "lineage",
+)
 CONTROL_UNREAD = _cause(
     "control_unread",
     "1 while nothing is read, for want of a control document that can be acted by; cause has why and what to do.",

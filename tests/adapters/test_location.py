@@ -35,3 +35,11 @@ def test_the_newest_driver_that_lives_and_has_an_address_is_asked() -> None:
     pods = [pod(1, "10.0.0.1"), pod(2, "10.0.0.2"), pod(3, "10.0.0.3", "terminated"), pod(4, None)]
     assert located(pods) == Located(2, Address("10.0.0.2", 8090))
     assert located(pods[2:]) is None
+
+
+def test_a_driver_is_known_by_the_uid_of_its_application_and_its_attempt() -> None:
+    owned = pod(7, "10.0.0.1")
+    owned["metadata"]["ownerReferences"] = [{"uid": "x"}, {"uid": "a1", "controller": True}]
+    found = located([owned])
+    assert found is not None
+    assert found.lineage == "a1/7"

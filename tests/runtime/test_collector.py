@@ -185,7 +185,7 @@ def told_where_everything_is_known() -> Mapping[str, Any]:
         publish_failures={("delays", "flights"): 1},
         runs=[known_of_a_run()],
     )
-    exporter = Exporter("flights")
+    exporter = Exporter("flights", "a1/1")
     exporter.batch_took("delays", 1.0)
     exporter.spark_is("4.3.0")
     with exporter.planner_call():

@@ -23,6 +23,7 @@ def test_properties_say_how_it_is_to_run() -> None:
     given = {
         "spark.headgate.control": "/run/control.json",
         "spark.headgate.application": "departures",
+        "spark.headgate.fence.lineage": "a1/1",
         "spark.headgate.metrics.port": "0",
         "spark.headgate.metrics.address": "::1",
         "spark.headgate.ofALaterVersion": "x",
@@ -31,6 +32,7 @@ def test_properties_say_how_it_is_to_run() -> None:
         token="secret",
         pid=4711,
         application="departures",
+        lineage="a1/1",
         control=Path("/run/control.json"),
         metrics_port=0,
         metrics_address="::1",

@@ -19,6 +19,7 @@ _LABELS = {
     "source": ["flights"],
     "reason": ["RateLimit", "Interval"],
     "kind": ["data", "no_data"],
+    "lineage": ["0b5c7d3e-53f2-4c41-8a3e-2f6f9f3f7a10/1"],
     "read_limit": ["offsets"],
     "member": ["delays/weather/0"],
     "origin": ["option"],

@@ -21,3 +21,5 @@ class Located(NamedTuple):
 
     attempt: int
     address: Address
+    lineage: str | None = None
+    """The uid of its application and the attempt, as its metrics say it; `None`: the uid is not known."""

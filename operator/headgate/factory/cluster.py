@@ -152,10 +152,15 @@ def _require_file(files: str, otherwise: str) -> None:
 def located(pods: Iterable[Manifest]) -> Located | None:
     """Return where the newest driver that has not ended is; `None` while none has an address."""
     found = [
-        Located(attempt, Address(address, DEFAULT_PORT))
+        Located(attempt, Address(address, DEFAULT_PORT), _lineage(pod, attempt))
         for pod in pods
         if not is_ended(pod)
         and (attempt := attempt_of(pod)) is not None
         and (address := pod.get("status", {}).get("podIP"))
     ]
     return max(found, key=lambda one: one.attempt, default=None)
+
+
+def _lineage(pod: Manifest, attempt: int) -> str | None:
+    owners = pod["metadata"].get("ownerReferences", ())
+    return next((f"{owner['uid']}/{attempt}" for owner in owners if owner.get("controller")), None)

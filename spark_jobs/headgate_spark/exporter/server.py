@@ -28,18 +28,15 @@ _PLANNER_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1
 class Exporter:
     """Serves the metrics of one driver."""
 
-    def __init__(self, application: str) -> None:
+    def __init__(self, application: str, lineage: str = "") -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # series that say nothing a scrape does not
         self._application = application
         self.registry = CollectorRegistry()
         self._batches = self._histogram(m.QUERY_BATCH_DURATION, _BATCH_BUCKETS)
         self._planner = self._histogram(m.PLANNER_DURATION, _PLANNER_BUCKETS)
-        self._spark = Gauge(
-            m.SPARK_INFO.name,
-            m.SPARK_INFO.help,
-            ("application", *m.SPARK_INFO.labels),
-            registry=self.registry,
-        )
+        self._spark = self._gauge(m.SPARK_INFO)
+        if lineage:
+            self._gauge(m.DRIVER_INFO).labels(application=application, lineage=lineage).set(1)
 
     def spark_is(self, version: str) -> None:
         self._spark.clear()
@@ -72,6 +69,9 @@ class Exporter:
     def _page(self, accept: str) -> tuple[str, bytes]:
         encoder, content_type = choose_encoder(accept)
         return content_type, encoder(self.registry)
+
+    def _gauge(self, metric: m.Metric) -> Gauge:
+        return Gauge(metric.name, metric.help, ("application", *metric.labels), registry=self.registry)
 
     def _histogram(self, metric: m.Metric, buckets: tuple[float, ...]) -> Histogram:
         labels = ("application", *metric.labels)

@@ -64,7 +64,7 @@ class Runtime:
         self._oom_kills: OomKills | None = None
         self._gauge: MemoryGauge | None = None
         self._wants_to_end = threading.Event()
-        self._exporter = Exporter(settings.application)
+        self._exporter = Exporter(settings.application, settings.lineage)
         self._publisher = Publisher(
             lambda options: JvmGroups(self._driver.view, client_options(options)), self._full_name
         )

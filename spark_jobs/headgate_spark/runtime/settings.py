@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate_contract.listening import DEFAULT_PORT, every_address
-from headgate_contract.settings.table import APPLICATION, CONTROL, PROPERTY
+from headgate_contract.settings.table import APPLICATION, CONTROL, LINEAGE, PROPERTY
 
 PREFIX = PROPERTY
 METRICS_PORT = PREFIX + "metrics.port"
@@ -28,6 +28,8 @@ class ProcessSettings:
     """Of whoever is to be stopped to end the driver."""
     application: str
     """Label of the metrics."""
+    lineage: str = ""
+    """Which resource has this driver, and which attempt it is, as the operator says; empty: nobody has said it."""
     control: Path | None = None
     metrics_port: int = DEFAULT_PORT
     metrics_address: str = field(default_factory=every_address)
@@ -51,6 +53,7 @@ class ProcessSettings:
             token=members["token"],
             pid=members["pid"],
             application=properties.get(APPLICATION) or members["application"],
+            lineage=properties.get(LINEAGE, ""),
             control=None if control is None else Path(control),
             metrics_port=_port(properties.get(METRICS_PORT, str(DEFAULT_PORT))),
             metrics_address=properties.get(METRICS_ADDRESS) or every_address(),

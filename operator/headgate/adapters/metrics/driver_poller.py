@@ -153,7 +153,7 @@ class DriverPoller:
         def made() -> Page | Outage:
             waited = time.monotonic() - asked_at
             at = now + waited if waited >= 1.0 else now
-            return scrape(located.address, at, self._timeout_seconds, called)
+            return scrape(located.address, at, self._timeout_seconds, called, located.lineage)
 
         return self._threads.call(key.namespace, made)
 

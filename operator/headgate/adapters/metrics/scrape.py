@@ -20,7 +20,7 @@ from headgate.adapters.address import Address
 from headgate.reconcile.metric_table import BY_SAMPLE
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate.reconcile.readings import DriverMetrics
-from headgate_contract.metrics import SOURCE_HELD_BACK
+from headgate_contract.metrics import DRIVER_INFO, SOURCE_HELD_BACK
 
 TIMEOUT_SECONDS = 2.0
 """A scrape on a healthy driver takes milliseconds; longer than this and the tick would suffer."""
@@ -33,7 +33,7 @@ PROCESSOR_SECONDS = 0.5
 """Seconds of processor time for one page: several times what the largest takes that a driver of ours may serve."""
 _CHUNK_BYTES = 65536
 
-READ: Final = BY_SAMPLE.keys() - {SOURCE_HELD_BACK.name}
+READ: Final = (BY_SAMPLE.keys() - {SOURCE_HELD_BACK.name}) | {DRIVER_INFO.name}
 """What is read of a page. For how long a source was held in the last minute is asked of a Prometheus, which is looked
 at less often than a page; between two pages the counter of held seconds tells what holds it now."""
 _NAME = re.compile(rb"headgate_[a-z_]+")
@@ -74,11 +74,15 @@ class _Unusable(Exception):  # noqa: N818  no error of ours: it becomes an `Outa
 
 
 def scrape(
-    address: Address, now: float, timeout_seconds: float, called: Collection[str] | None = None
+    address: Address,
+    now: float,
+    timeout_seconds: float,
+    called: Collection[str] | None = None,
+    lineage: str | None = None,
 ) -> Page | Outage:
-    """Return what a driver serves at `address`, as of `now`; one that calls itself so, where that is given.
+    """Return what a driver serves at `address`, as of `now`; one that is of this lineage, and calls itself so.
 
-    The address of a pod that is gone is given to another one, which may be a driver too.
+    The address of a pod that is gone is given to another one, which may be a driver. One that says neither is taken.
     """
     deadline = time.monotonic() + timeout_seconds
     try:
@@ -88,7 +92,7 @@ def scrape(
             request = f"GET /metrics HTTP/1.0\r\nHost: {host}:{address.port}\r\nAccept: text/plain\r\n\r\n"
             connection.sendall(request.encode())
             length = _length(lines)
-            return _page(_body(lines, length), now, called)
+            return _page(_body(lines, length), now, called, lineage)
     except TimeoutError:
         return Outage(
             OutageReason.SCRAPE_TIMEOUT,
@@ -170,7 +174,16 @@ def _body(lines: Iterator[bytes], length: int | None) -> Iterator[str]:
         raise _Unusable(f"is not whole: {size:,} bytes came of {length:,}")
 
 
-def _page(lines: Iterator[str], now: float, called: Collection[str] | None = None) -> Page:
+def _of_another(whose: str) -> _Unusable:
+    return _Unusable(
+        f"serves metrics of {whose}: the address of its pod is another pod's now",
+        OutageReason.CONNECTION_FAILED,
+    )
+
+
+def _page(
+    lines: Iterator[str], now: float, called: Collection[str] | None = None, lineage: str | None = None
+) -> Page:
     driver, samples = DriverMetrics(at=now), 0
     try:
         for family in text_fd_to_metric_families(cast("TextIO", lines)):  # any lines will do
@@ -178,11 +191,10 @@ def _page(lines: Iterator[str], now: float, called: Collection[str] | None = Non
                 samples += 1
                 who = sample.labels.get("application")
                 if called is not None and who is not None and who not in called:
-                    others = f"application {who!r:.80}, not of {' or '.join(sorted(called))}"
-                    raise _Unusable(
-                        f"serves metrics of {others}: the address of its pod is another pod's now",
-                        OutageReason.CONNECTION_FAILED,
-                    )
+                    raise _of_another(f"application {who!r:.80}, not of {' or '.join(sorted(called))}")
+                which = sample.labels.get("lineage")
+                if lineage is not None and which is not None and which != lineage:
+                    raise _of_another(f"a driver of lineage {which!r:.80}, not {lineage}")
                 row = BY_SAMPLE.get(sample.name)
                 if row is not None and row.can_be(sample.value):
                     query, source = (sample.labels.get(name, "") for name in ("query", "source"))
