@@ -72,8 +72,10 @@ def over_days(made: Sequence[Attempt]) -> dict[str, Any]:
 
 
 def latest_days(made: Sequence[Attempt]) -> list[Attempt]:
-    """Return the last attempt with a value of each of the latest days, the oldest first."""
-    by_day = {attempt["date"]: attempt for attempt in made if attempt["value"] is not None}
+    """Return the last attempt with a value of each of the latest days, the oldest first, that measured the same."""
+    since = made[-1].get("since")
+    same = (attempt for attempt in made if attempt.get("since") == since)
+    by_day = {attempt["date"]: attempt for attempt in same if attempt["value"] is not None}
     return list(by_day.values())[-DAYS:]
 
 

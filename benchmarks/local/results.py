@@ -69,6 +69,8 @@ class Figure:
     id: str
     unit: str
     goal: Goal | Report
+    since: str = ""
+    """The commit with which it began to measure something else, as where a default changed; empty: it never has."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ def row(figure: Figure, measured: Measured, call: Call) -> dict[str, Any]:
         "holds": figure.goal.holds(value),
         "runs": [rounded(run) for run in measured.runs],
         "details": rounded_all(measured.details),
+        **series(figure),
         **origin(call),
     }
 
@@ -134,8 +137,14 @@ def failed_row(figure: Figure, reason: str, call: Call) -> dict[str, Any]:
         "holds": False,
         "runs": [],
         "error": reason,
+        **series(figure),
         **origin(call),
     }
+
+
+def series(figure: Figure) -> dict[str, Any]:
+    """Return the member by which attempts that measured one thing are told from those that measured another."""
+    return {"since": figure.since} if figure.since else {}
 
 
 def origin(call: Call) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import staleness
-from benchmarks.local.results import Goal
+from benchmarks.local import results
+from benchmarks.local.results import Call, Figure, Goal, Measured
 from benchmarks.standing import DAYS, HOLDS, MISSED, NO_GOAL, OPEN, over_days, shown
 
 
@@ -37,6 +38,19 @@ def test_the_value_is_the_median_of_the_latest_days_by_the_last_attempt_of_each(
     found = over_days(made)
     assert (found["value"], found["days"], found["interval"]) == (value, days, ends)
     assert (found["lowest"], found["highest"]) == ends
+
+
+def test_days_before_a_figure_began_to_measure_something_else_do_not_count():
+    made = [attempt(1, 6), attempt(2, 8), attempt(3, 20, since="abc"), attempt(4, 30, since="abc")]
+    assert [over_days(made[:count])["value"] for count in (2, 3, 4)] == [7, 20, 25]
+    call = Call("c", 0.1, 30.0, {}, (), "c0ffee", {}, "2026-12-01")
+    for since, said in (("", {}), ("abc", {"since": "abc"})):
+        figure = Figure("a", "s", Goal("<=", 1), since)
+        for row in (
+            results.row(figure, Measured([1.0]), call),
+            results.failed_row(figure, "no broker", call),
+        ):
+            assert {name: value for name, value in row.items() if name == "since"} == said
 
 
 def test_of_what_was_counted_the_last_attempt_stands_alone():
