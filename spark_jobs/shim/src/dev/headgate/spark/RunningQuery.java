@@ -96,7 +96,7 @@ final class RunningQuery {
    */
   private static void keepLastReport(StreamingQuery query) {
     var conf = query.sparkSession().conf();
-    if (Integer.parseInt(conf.get(REPORTS_KEPT)) < 2) {
+    if (Integer.parseInt(conf.get(REPORTS_KEPT).strip()) < 2) {
       conf.set(REPORTS_KEPT, "2");
     }
   }
