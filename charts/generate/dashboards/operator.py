@@ -135,9 +135,9 @@ WAITS = Row(
         ),
         Panel(
             "Look at the metrics",
-            "Time of a tick, from asking Prometheus to all that is worth a reconcile being queued; and of one query.",
+            "Time of a tick, from asking to all that is worth a reconcile being queued; and of one query.",
             [
-                Line(_quantile(0.99, "tick_duration_seconds"), "tick p99"),
+                Line(_quantile(0.99, "tick_duration_seconds", "source"), "tick p99, {{source}}"),
                 Line(_quantile(0.99, "prometheus_query_duration_seconds"), "query p99"),
             ],
             unit="s",

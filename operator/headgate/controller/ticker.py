@@ -27,6 +27,7 @@ log = structlog.get_logger("headgate.ticker")
 class _Look:
     """One look, and who has still to get a reconcile for it."""
 
+    source: str
     began: float
     keys: set[Key]
 
@@ -127,7 +128,7 @@ class Ticker:
     async def _queue(self, place: _Place, look: asyncio.Task[Collection[Key]] | None = None) -> None:
         began = self.clock()
         keys = await (self._poll(place) if look is None else look)
-        self._looks.append(_Look(began, set(keys)))
+        self._looks.append(_Look(place.source, began, set(keys)))
         for key in keys:
             self.add(key)
         self._end_looks()
@@ -144,11 +145,11 @@ class Ticker:
         finally:
             place.began = None
         place.looked_at = self.clock()
-        self.metrics.ticks.observe(place.looked_at - began)
+        self.metrics.ticks.labels(place.source).observe(place.looked_at - began)
         return keys
 
     def _end_looks(self) -> None:
         for one in self._looks:
             if not one.keys:
-                self.metrics.applied.observe(self.clock() - one.began)
+                self.metrics.applied.labels(one.source).observe(self.clock() - one.began)
         self._looks = [one for one in self._looks if one.keys]
