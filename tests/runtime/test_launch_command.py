@@ -286,6 +286,26 @@ def test_a_machine_without_java_is_told_what_to_install(tmp_path: Path, environm
     assert "Traceback" not in ended.stderr
 
 
+WITHOUT_A_FOLDER = """
+import tempfile
+from headgate_spark.launch.command import main
+
+tempfile.tempdir = "/no/such/folder"
+main()
+"""
+
+
+def test_where_no_temporary_file_can_be_written_that_is_told_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text("print('never')")
+    ended = run(tmp_path, "-c", WITHOUT_A_FOLDER, "--metrics-port", "0", "job.py")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert (
+        "headgate-run: error: a temporary file cannot be written: No such file or directory; make room, or let TMPDIR"
+        in ended.stderr
+    )
+    assert "Traceback" not in ended.stderr
+
+
 def test_a_script_that_may_not_be_read_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "job.py").touch(mode=0o200)
     ended = run(tmp_path, "-m", "headgate_spark", "job.py", under=AS_ANYBODY)

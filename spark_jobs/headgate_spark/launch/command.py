@@ -28,6 +28,7 @@ from headgate_spark import __version__
 from headgate_spark.engine.shim import ShimError, jar_path
 from headgate_spark.launch.driver import LaunchedDriver
 from headgate_spark.launch.environment import (
+    TemporaryFolderError,
     UnsupportedSessionError,
     on_executors,
     prepare,
@@ -92,6 +93,8 @@ def _run(options: argparse.Namespace) -> NoReturn:
         prepare(os.environ, jar=jar, conf=conf, properties_file=properties_file)
     except (UnsupportedSessionError, ShimError) as error:
         _end(str(error), ExitCode.INVALID_SETUP)
+    except TemporaryFolderError as error:
+        _end(str(error))
     except PlannerError as error:
         address, port = options.metrics_address or every_address(), options.metrics_port
         _end(

@@ -27,13 +27,25 @@ class UnsupportedSessionError(RuntimeError):
     """The job asks for a session that cannot be governed."""
 
 
+class TemporaryFolderError(RuntimeError):
+    """No file can be written where files go that nobody keeps."""
+
+
 def own_file(content: bytes) -> Path:
-    """Return a file with this in it, for this user alone; it goes with this process. Raises OSError."""
-    with NamedTemporaryFile(prefix="headgate-", delete=False) as file:
-        file.write(content)
-    path = Path(file.name)
-    atexit.register(path.unlink, missing_ok=True)
-    return path
+    """Return a file with this in it, for this user alone; it goes with this process.
+
+    Raises `TemporaryFolderError`.
+    """
+    try:
+        with NamedTemporaryFile(prefix="headgate-", delete=False) as file:
+            atexit.register(Path(file.name).unlink, missing_ok=True)
+            file.write(content)
+    except OSError as error:
+        raise TemporaryFolderError(
+            f"a temporary file cannot be written: {error.strerror}; make room, or let TMPDIR name a folder that may "
+            "be written"
+        ) from error
+    return Path(file.name)
 
 
 def written_down(environ: MutableMapping[str, str], name: str) -> Path | None:
