@@ -192,6 +192,18 @@ def test_why_it_cannot_be_started_is_said_in_its_own_words() -> None:
         planner.start()
 
 
+@pytest.mark.parametrize("address", ["192.0.2.1", "no.such.invalid"])
+def test_an_address_that_is_none_is_named_with_its_property_where_a_jvm_has_started_it(address: str) -> None:
+    properties = OF_ANY_PORT | {"spark.headgate.metrics.address": address}
+    told = {"token": "t", "pid": 1, "application": "flights", "properties": properties}
+    ended = subprocess.run(
+        module.COMMAND, input=json.dumps(told) + "\n", capture_output=True, text=True, timeout=60, check=False
+    )
+    said = json.loads(ended.stdout)["error"]
+    assert said.startswith(f"metrics cannot be served at {address}, port 0: ")
+    assert said.endswith("; give others in spark.headgate.metrics.address and spark.headgate.metrics.port")
+
+
 def test_one_that_ends_before_it_has_read_or_said_anything_is_told_by_its_code(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+from typing import NoReturn, TextIO
 
 from headgate_spark.engine import garbage
 from headgate_spark.engine.questions import Questions
@@ -23,6 +24,12 @@ from headgate_spark.runtime.settings import ProcessSettings
 SWITCH_SECONDS = 0.0005
 """How long a thread that computes may keep the interpreter's lock from another: a query asks and waits, while the
 planning of a larger one takes milliseconds. By default ten times as long."""
+
+
+def _refuse(answers: TextIO, reason: str) -> NoReturn:
+    """Tell whoever has started it why it cannot run, and end."""
+    print(json.dumps({"error": reason}), file=answers, flush=True)
+    sys.exit(1)
 
 
 def main() -> None:
@@ -36,16 +43,14 @@ def main() -> None:
     configure()
     try:
         settings = ProcessSettings.parse(sys.stdin.readline())
-        runtime = Runtime(settings)
+    except ValueError as error:
+        _refuse(answers, str(error))
+    runtime = Runtime(settings)
+    try:
         metrics_port = runtime.start()
-    except (
-        ValueError,
-        OSError,
-        OverflowError,
-    ) as error:  # the last: all ports from the one given on are taken
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        print(json.dumps({"error": reason or str(error)}), file=answers, flush=True)
-        sys.exit(1)
+    except (OSError, OverflowError) as error:  # the last: all ports from the one given on are taken
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        _refuse(answers, settings.without_metrics(reason))
     listening = None if settings.listening is None else socket.socket(fileno=settings.listening)
     questions = Questions(runtime.verbs(), settings.token, listening)
     questions.start()

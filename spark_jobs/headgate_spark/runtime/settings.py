@@ -43,6 +43,15 @@ class ProcessSettings:
         """Whether the JVM has started it: then it ends with the JVM, and `headgate-run` asks for nothing."""
         return self.listening is None
 
+    def without_metrics(self, reason: str) -> str:
+        """Say why metrics cannot be served, and by which properties they can; `headgate-run` names its options."""
+        if not self.follows_jvm:
+            return reason
+        return (
+            f"metrics cannot be served at {self.metrics_address}, port {self.metrics_port}: {reason}; "
+            f"give others in {METRICS_ADDRESS} and {METRICS_PORT}"
+        )
+
     @classmethod
     def parse(cls, line: str) -> ProcessSettings:
         """Return the settings in a line. Raises ValueError for properties that make no sense, by their names."""
