@@ -213,3 +213,24 @@ def test_the_spellings_that_flinks_users_know_say_the_same(
     one, _ = read(OfJob(), {"s": {alias: text, **rest}})
     other, _ = read(OfJob(), {"s": {BY_NAME[name].option: same, **rest}})
     assert one == other is not None
+
+
+REFUSED_FLINKS = [
+    ("scan.rate.limit.record-per-second", "0", "rateLimit.recordsPerSecond", "0"),
+    ("scan.rate.limit.record-per-second", "-2.5", "rateLimit.recordsPerSecond", "-2.5"),
+    ("scan.watermark.alignment.group", "", "alignment.group", ""),
+    ("scan.watermark.alignment.max-drift", "-1s", "alignment.maxDrift", "-1s"),
+    ("scan.watermark.alignment.max-drift", "1 fortnight", "alignment.maxDrift", "1 fortnight"),
+    ("scan.watermark.alignment.update-interval", "0 s", "alignment.updateInterval", "0s"),
+    ("scan.watermark.idle-timeout", "0s", "alignment.idleAfter", "0s"),
+]
+
+
+@pytest.mark.parametrize(("alias", "text", "name", "same"), REFUSED_FLINKS)
+def test_what_flinks_users_get_wrong_is_refused_in_the_same_words(
+    alias: str, text: str, name: str, same: str
+) -> None:
+    _, refused = by_resource(as_manifest({name: same}))
+    _, told = read(OfJob(), {"s": {alias: text}})
+    assert f"option {alias}: " in told
+    assert any(message in told.replace(text, same) for message in refused), (refused, told)
