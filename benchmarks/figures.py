@@ -7,7 +7,7 @@ where there are any. The page of figures has those of `benchmarks.quoted`, and b
 batches what plain Spark makes of the same without any cap; the README has the few that a user asks for first, and how
 many of all miss their goal. What has no value yet is left out, what missed its goal says so. The page on
 backlogs has all of theirs and of the alternatives. The plots beside their results are drawn anew, and so is the
-picture of the demo.
+picture of the demo; and so is that of one backlog beside what one would otherwise choose.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.alternatives import picture as opponents
 from benchmarks.backlog import plot
 from benchmarks.demo import picture
 from benchmarks.local.results import REPORT
@@ -205,6 +206,8 @@ def generated(results: Mapping[str, Attempts]) -> dict[Path, str]:
     pages = {file: with_figures(file.read_text(encoding="utf-8"), lines) for file, lines in tables.items()}
     if picture.RECORDED.exists():
         pages[picture.PICTURE] = picture.draw(json.loads(picture.RECORDED.read_text(encoding="utf-8")))
+    if opponents.is_measured(alternatives := rows.get("alternatives", {})):
+        pages[opponents.PICTURE] = opponents.draw(alternatives)
     drawn = {
         RESULTS / f"{name}.html": plot.render(of[name], title) for name, title in PLOTS.items() if of[name]
     }

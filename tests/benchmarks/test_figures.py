@@ -2,11 +2,14 @@
 
 import importlib
 import re
+import xml.etree.ElementTree as ET
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
+from benchmarks.alternatives import picture as opponents
+from benchmarks.alternatives.opponents import CAPS, FLINK
 from benchmarks.demo.picture import PICTURE
 from benchmarks.figures import (
     BACKLOGS,
@@ -33,6 +36,7 @@ from benchmarks.figures import (
 from benchmarks.quoted import FIRST, LINES, Line, Variant
 from benchmarks.standing import HOLDS, MISSED, OPEN, over_days
 
+SVG = "{http://www.w3.org/2000/svg}"
 TIMES = {
     "workload": "a",
     "records": 1_000_000,
@@ -155,6 +159,21 @@ def test_the_plot_is_drawn_where_there_are_results():
     pages = generated({"backlog": {"a": [row]}})
     assert set(pages) - {PICTURE} == {README, FIGURES, BACKLOGS, FILES / "backlog.html"}
     assert FILES / "alternatives.html" in generated({"alternatives": {"a": [row]}})
+
+
+def test_one_backlog_is_drawn_with_every_opponent_by_a_name_that_a_reader_knows():
+    ways = [*FLINK, *CAPS, "plain_uncapped", "batch", "headgate", "by_rows", "uncounted"]
+    costs = {part: {way: [2.0] for way in ways} for part in ("seconds", "batches", "cpu_seconds")}
+    of_all = {"details": {"records": 10_000_000, **costs}}
+    costs = {
+        part: {"headgate": [number]}
+        for part, number in (("seconds", 1.5), ("batches", 1), ("cpu_seconds", 30))
+    }
+    rows = {opponents.SCREENING: of_all, opponents.ROUNDS: {"details": {"records": 10_000_000, **costs}}}
+    drawn = ET.fromstring(opponents.draw(rows))
+    assert {opponents.called(way) for way in ways[:-2]} <= {text.text for text in drawn.iter(f"{SVG}text")}
+    assert "1.5 s; 10M; 3.0 CPU s" in opponents.draw(rows), "the rounds hold against the screening"
+    assert not opponents.is_measured({opponents.SCREENING: of_all})
 
 
 def test_the_readme_has_few_figures_and_says_how_many_of_all_do_not_hold():

@@ -1,0 +1,106 @@
+"""The picture of one backlog beside what one would otherwise choose: time, unit of failure and processor time.
+
+`make generate` draws it from `benchmarks/results/alternatives.json`, and `make lint` compares. It has the last rounds
+of the aggregation, and from the screening the ways that take no part in these. Other ways to set what is ours
+(`by_rows`, `uncounted`) are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.alternatives.opponents import CAPS, FLINK_BATCH
+from benchmarks.backlog.rounds import BATCH, GOVERNED, UNCAPPED
+from benchmarks.demo.chart import WIDTH, Scale, short
+from benchmarks.local.statistics import median
+
+PICTURE: Final = Path("docs/images/alternatives.svg")
+SCREENING, ROUNDS = "aggregation_screening", "aggregation_vs_best_flink"
+LEFT, RIGHT, HEAD, ROW = 262, 250, 30, 24
+BACKENDS: Final = {"hashmap": "in memory", "rocksdb": "RocksDB", "forst": "ForSt, asynchronous"}
+NAMES: Final = {
+    GOVERNED: "Headgate, intervalDuringBacklog: 0s",
+    UNCAPPED: "Spark's default: no cap",
+    BATCH: "batch job of Spark",
+    FLINK_BATCH: "batch job of Flink",
+    **{way: f"Spark, {records:,} records a batch" for way, records in CAPS.items()},
+}
+STYLE: Final = """
+svg { font-family: system-ui, sans-serif; } .paper { fill: #fff; } text { fill: #17202a; font-size: 12.5px; }
+.unit { fill: #5b6774; } .limit { opacity: .35; } .headgate { fill: #0f766e; } .spark { fill: #6d5bd0; }
+.flink { fill: #c2570c; } text.headgate { font-weight: 600; }
+"""
+
+
+def called(way: str) -> str:
+    """Return what a reader is told that a way is."""
+    if way in NAMES:
+        return NAMES[way]
+    _, backend, checkpoint, *combined = way.split("_")
+    mini = ", mini-batches" if combined else ""
+    return f"Flink, {BACKENDS[backend]}, {checkpoint}{mini}"
+
+
+def ways(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, float, float]]:
+    """Return of each way its seconds, the records that a failure repeats, and processor seconds of a million records.
+
+    All of them are medians; a failure repeats what is between two commits, as their mean.
+    """
+    found: dict[str, tuple[float, float, float]] = {}
+    for figure in (SCREENING, ROUNDS):
+        details = rows[figure]["details"]
+        for way in details["seconds"]:
+            seconds, commits, used = (
+                median(details[part][way]) for part in ("seconds", "batches", "cpu_seconds")
+            )
+            found[way] = seconds, details["records"] / commits, used / details["records"] * 1e6
+    return {way: found[way] for way in sorted(found, key=lambda each: found[each][0]) if is_shown(way)}
+
+
+def is_measured(rows: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Tell whether there is something to draw: of a figure that failed there is not."""
+    return all("cpu_seconds" in rows.get(figure, {}).get("details", {}) for figure in (SCREENING, ROUNDS))
+
+
+def is_shown(way: str) -> bool:
+    """Tell whether a way is one that somebody would choose."""
+    return way in NAMES or way.startswith("flink_")
+
+
+def draw(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the picture of what is shown of the figures, by their ids."""
+    taken = ways(rows)
+    x = Scale(0, max(seconds for seconds, _, _ in taken.values()), LEFT, WIDTH - RIGHT)
+    height = HEAD + ROW * len(taken) + 8
+    head = f'<text class="unit" x="{LEFT}" y="18">{escape(title(rows))}</text>'
+    body = "".join(
+        row(way, HEAD + ROW * number, x, *costs) for number, (way, costs) in enumerate(taken.items())
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
+        f'role="img" aria-label="One backlog, by Headgate, Spark and Flink"><style>{STYLE}</style>'
+        f'<rect class="paper" width="{WIDTH}" height="{height}"/>{head}{body}</svg>\n'
+    )
+
+
+def title(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """Say what the numbers of a row are."""
+    records = short(rows[ROUNDS]["details"]["records"])
+    return f"seconds for {records} records; records that a failure repeats; processor seconds for a million records"
+
+
+def row(way: str, top: float, x: Scale, seconds: float, repeated: float, used: float) -> str:
+    """Return the name, the bar and the numbers of a way."""
+    kind = "headgate" if way == GOVERNED else "flink" if way.startswith("flink") else "spark"
+    limit = " limit" if way in (BATCH, FLINK_BATCH) else ""
+    end = x.at(seconds)
+    width = round(max(end - LEFT, 1), 1)
+    numbers = f"{seconds:.1f} s; {short(float(f'{repeated:.2g}'))}; {used:.1f} CPU s"
+    return (
+        f'<text class="{kind if way == GOVERNED else ""}" x="{LEFT - 10}" y="{top + 14}" text-anchor="end">'
+        f'{escape(called(way))}</text><rect class="{kind}{limit}" x="{LEFT}" y="{top}" width="{width}" '
+        f'height="{ROW - 6}" rx="3"/><text x="{end + 8}" y="{top + 14}">{numbers}</text>'
+    )
