@@ -1,7 +1,11 @@
 """History, then live."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
+from zipfile import ZipFile
 
+import pyspark
 import pytest
 
 from headgate_spark.planner.hybrid import Hybrid, ReadSoFar
@@ -127,3 +131,19 @@ def test_a_chain_that_is_no_longer_declared_holds_nobody():
     hybrid = replace(hybrid, after={})
     assert not hybrid.waits("live")
     assert not hybrid.phase("history")
+
+
+def test_spark_has_no_union_of_its_own_that_reads_one_branch_after_the_other():
+    """Where this fails, Spark has a branch wait by itself, which is a `Phase` of it."""
+    (jar,) = (Path(pyspark.__file__).parent / "jars").glob("spark-sql_2.13-*.jar")
+    with ZipFile(jar) as classes:
+        names = [
+            n
+            for n in classes.namelist()
+            if n.endswith(("classic/Dataset.class", "/MicroBatchExecution.class"))
+        ]
+        assert len(names) == 2
+        found = {
+            name for name in names if re.search(rb"followedBy|SequentialStreamingUnion", classes.read(name))
+        }
+    assert found == set()
