@@ -14,3 +14,7 @@ SPARK_PROPERTIES: Final = "HEADGATE_SPARK_PROPERTIES"
 
 EXECUTOR_TEMPLATE: Final = "HEADGATE_EXECUTOR_TEMPLATE"
 """The pod that Spark makes executors after, as JSON."""
+
+LINEAGE: Final = "HEADGATE_LINEAGE"
+"""What starts a driver again, and which start it is: `<uid of the resource>/<attempt>`. In no property: an older
+runtime refuses each query where there is a `spark.headgate.…` that it does not know."""

@@ -17,9 +17,21 @@ from headgate.adapters.address import Address
 from headgate.adapters.metrics.scrape import Page, scrape
 from headgate_contract import ControlDocument, RefusalReason
 from headgate_contract.codec import encode
+from headgate_contract.handover import SPARK_PROPERTIES
 from headgate_contract.metrics import ALL, RENAMED
 from headgate_contract.receiving import read, write
-from support.contract_versions import CRD, DOCUMENT, PACKAGE, PAGE, ask, left, metrics_of, structure, versions
+from support.contract_versions import (
+    CRD,
+    DOCUMENT,
+    PACKAGE,
+    PAGE,
+    ask,
+    leave,
+    left,
+    metrics_of,
+    structure,
+    versions,
+)
 from support.crd_compatibility import breaks
 from support.http_server import Handler, serving
 from support.operating import KEY
@@ -32,6 +44,13 @@ from headgate_contract.codec import encode
 from headgate_contract.receiving import Refusal, read
 found = [read(text) for text in json.load(sys.stdin)]
 print(json.dumps([str(one.reason) if isinstance(one, Refusal) else encode(one) for one in found]))
+"""
+
+
+REFUSED = """
+import json, sys
+from headgate_contract.settings.said import in_properties
+print(json.dumps(in_properties(json.load(sys.stdin), "delays").problems))
 """
 
 
@@ -80,6 +99,17 @@ def test_a_runtime_of_that_version_refuses_what_would_mislead_it(kept: Path) -> 
     of_the_next_major = json.dumps({**json.loads(write(todays_full_document())), "schemaVersion": "2.0"})
 
     assert ask(kept / PACKAGE, READ, json.dumps([of_the_next_major])) == [RefusalReason.NEWER_VERSION]
+
+
+@VERSIONS
+def test_a_runtime_of_that_version_refuses_no_property_that_todays_operator_hands_over(kept: Path) -> None:
+    """It would refuse each query of a job for a property that nobody has set, at the next start of its driver."""
+    [container] = json.loads(leave())["objects"]["pods"]["spec"]["containers"]
+    [text] = [one["value"] for one in container["env"] if one["name"] == SPARK_PROPERTIES]
+    handed_over = dict(line.split("=", 1) for line in text.splitlines())
+
+    assert "spark.app.name" in handed_over
+    assert ask(kept / PACKAGE, REFUSED, json.dumps(handed_over)) == []
 
 
 @VERSIONS

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -181,8 +182,18 @@ def test_where_another_driver_was_found_a_store_that_fails_lets_nobody_in() -> N
         ("a/b/12", ("a/b", 12)),
     ],
 )
-def test_a_lineage_is_read_from_a_property(said: str, lineage: tuple[str, int | None]) -> None:
+def test_a_lineage_is_an_id_and_a_number(said: str, lineage: tuple[str, int | None]) -> None:
     assert lineage_in(said) == lineage
+
+
+@pytest.mark.parametrize("said", ["HEADGATE_LINEAGE", "spark.headgate.fence.lineage"])
+def test_a_lineage_is_told_by_a_variable_and_by_older_operators_by_a_property(
+    said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(said, "uid/3")
+    no_yarn = SimpleNamespace(isEmpty=lambda: True)
+    context = SimpleNamespace(conf=lambda: {said: "uid/3"}, applicationAttemptId=lambda: no_yarn)
+    assert fences._lineage(context) == ("uid", 3)
 
 
 @pytest.mark.parametrize("runs", [True, False])

@@ -27,7 +27,7 @@ NAMES: Final = ("flights", "orders", "flights-driver-1")
 """Of his applications; hers is called as one of them."""
 HERS: Final = {"spark.sql.streaming.checkpointLocation": "s3a://alice/checkpoints"}
 STEP_SECONDS: Final = 5.0
-IDENTITY: Final = re.compile(r'"(?:uid|resourceVersion)": "[^"]*"|spark\.headgate\.fence\.lineage=[^\\]*')
+IDENTITY: Final = re.compile(r'"(?:uid|resourceVersion)": "[^"]*"|(?<="HEADGATE_LINEAGE", "value": ")[^"]*')
 """What an API server counts for all of its objects together."""
 FIELDS: Final = fields()
 

@@ -27,7 +27,7 @@ STEPS_AT_MOST = 60
 STEP_SECONDS = 15.0
 LEFT_ALONE = 4
 """Looks in which nothing is written any more, with no event between them. The last ones are half an hour apart."""
-LINEAGE = re.compile(r"spark\.headgate\.fence\.lineage=[^\\]*")
+LINEAGE = re.compile(r'(?<="HEADGATE_LINEAGE", "value": ")[^"]*')
 """It names the uid of the application."""
 NUMBERS = re.compile(
     r"(?P<of>\bflights-driver-|\battempt |podNamePrefix=flights-|headgate.dev/attempt\\*\": \\*\"|"

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from headgate_contract.settings.table import LINEAGE
+from headgate_contract import handover
+from headgate_contract.settings import table
 from headgate_spark.engine import fencing
 from headgate_spark.engine.checkpoint import Checkpoint, is_for_one_run, local_path
 from headgate_spark.engine.directory import HadoopDirectory
@@ -64,9 +65,9 @@ def open_fence(
 def _lineage(context: Any) -> tuple[str, int | None]:
     """Return what starts this driver again when it has ended, and which start this is.
 
-    Headgate's operator says it by a property, with the uid of the resource; YARN has an id and a number.
+    Headgate's operator says it, with the uid of the resource; YARN has an id and a number.
     """
-    said = lineage_in(context.conf().get(LINEAGE, ""))
+    said = lineage_in(os.environ.get(handover.LINEAGE) or context.conf().get(table.LINEAGE, ""))
     attempt = context.applicationAttemptId()
     if said[0] or attempt.isEmpty() or not str(attempt.get()).isdigit():
         return said

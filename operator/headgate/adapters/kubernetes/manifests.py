@@ -40,10 +40,9 @@ from headgate.key import Key
 from headgate.reconcile.launch import Launch
 from headgate_contract import ControlDocument
 from headgate_contract.exit_codes import OOM_KILLED, PREVIOUS_END
-from headgate_contract.handover import EXECUTOR_TEMPLATE, SPARK_PROPERTIES
+from headgate_contract.handover import EXECUTOR_TEMPLATE, LINEAGE, SPARK_PROPERTIES
 from headgate_contract.listening import DEFAULT_PORT
 from headgate_contract.receiving import write
-from headgate_contract.settings.table import LINEAGE
 
 CONTROL_FOLDER: Final = "/etc/headgate/control"
 CONTROL_FILE: Final = "document.json"
@@ -188,8 +187,8 @@ def _handed_over(start: DriverStart) -> dict[str, str]:
     properties = spark_properties(
         start.launch, start.attempt, namespace, start.defaults, grace_seconds=_grace_seconds(start)
     )
-    properties[LINEAGE] = f"{start.owner.uid}/{start.attempt}"
-    handed_over = {SPARK_PROPERTIES: properties_text(properties)}
+    lineage = f"{start.owner.uid}/{start.attempt}"
+    handed_over = {SPARK_PROPERTIES: properties_text(properties), LINEAGE: lineage}
     if not is_local(start.launch.spark_conf):
         handed_over[EXECUTOR_TEMPLATE] = msgspec.json.encode(executor_template(start)).decode()
     return handed_over
