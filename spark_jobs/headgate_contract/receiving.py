@@ -112,10 +112,16 @@ def unknown_members(text: str) -> Iterator[str]:
 
     A document of a newer minor version may have members that this driver does not know.
     """
-    members = json.loads(text)
-    _, _, minor = members.pop("schemaVersion").partition(".")
-    if not (minor.isdecimal() and int(minor[:6]) > MINOR_VERSION):
+    if not is_of_newer_form(text):
+        members = json.loads(text)
+        del members["schemaVersion"]
         yield from unknown(ControlDocument, members)
+
+
+def is_of_newer_form(text: str) -> bool:
+    """Return whether a document that can be taken may have members that are not known here."""
+    _, _, minor = json.loads(text)["schemaVersion"].partition(".")
+    return minor.isdecimal() and int(minor[:6]) > MINOR_VERSION
 
 
 def _version_refusal(version: object) -> Refusal | None:

@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 from headgate.adapters.address import Address
+from headgate.adapters.kubernetes.names import CONTROL
 from headgate.adapters.metrics.scrape import Page, scrape
 from headgate_contract import ControlDocument, RefusalReason
 from headgate_contract.codec import encode
+from headgate_contract.document import MAJOR_VERSION, MINOR_VERSION
 from headgate_contract.handover import SPARK_PROPERTIES
 from headgate_contract.metrics import ALL, RENAMED
 from headgate_contract.receiving import read, write
@@ -170,6 +172,26 @@ def test_todays_operator_restarts_no_driver_of_one_from_before_and_forgets_nothi
     ]
     [now_told] = upgraded.documents()
     assert dict(leaves(encode(told))).items() <= dict(leaves(encode(now_told))).items()
+
+
+def test_todays_operator_takes_back_what_only_a_newer_one_could_tell_a_driver() -> None:
+    """A rollback: the older definition has dropped the setting, and the driver would go by it all the same."""
+    rolled_back = left()
+    [pod] = [found for (plural, *_), found in rolled_back.cluster.objects.items() if plural == "pods"]
+    told = json.loads(pod["metadata"]["annotations"][CONTROL])
+    told["schemaVersion"] = f"{MAJOR_VERSION}.{MINOR_VERSION + 1}"
+    told["queries"]["delays"]["later"] = {"limit": 1}
+    pod["metadata"]["annotations"][CONTROL] = json.dumps(told)
+    rolled_back.operator.restart()
+    pods = rolled_back.pods
+
+    rolled_back.settle()
+
+    [now_told] = (json.loads(each["metadata"]["annotations"][CONTROL]) for each in rolled_back.cluster.pods())
+    assert "later" not in now_told["queries"]["delays"]
+    assert now_told["generation"] == told["generation"] + 1
+    assert now_told["queries"]["delays"]["backlog"] is told["queries"]["delays"]["backlog"] is True
+    assert rolled_back.pods == pods
 
 
 # The resource ----------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from headgate.decision.situation import SCRIPT_SECONDS
 from headgate.reconcile.launch import Launch
 from headgate.reconcile.ports import Event
 from headgate_contract import ControlDocument, Refusal
-from headgate_contract.receiving import read, write
+from headgate_contract.receiving import is_of_newer_form, read, write
 
 KILL_GRACE_SECONDS = 1
 """The least that still leaves it to the kubelet to say that the container has ended: with 0 the API server
@@ -156,12 +156,18 @@ class PodAnnotation:
         pending.document = staged
 
     def published(self) -> ControlDocument | None:
-        """Return the document of the driver that lives, or the one that the next driver gets."""
+        """Return the document of the driver that lives, or the one that the next driver gets.
+
+        None is one that a newer operator has left: what it says beyond that is known here would stay in force, though
+        the resource does not say it any more.
+        """
         if self._pod is None:
             return self._pending.document
         text = self._pod["metadata"].get("annotations", {}).get(CONTROL)
-        document = None if text is None else read(text)
-        return None if isinstance(document, Refusal) else document
+        if text is None:
+            return None
+        document = read(text)
+        return None if isinstance(document, Refusal) or is_of_newer_form(text) else document
 
     def publish(self, document: ControlDocument) -> None:
         """Give the document to the driver that lives, or keep it for the next one."""
