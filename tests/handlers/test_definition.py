@@ -55,25 +55,38 @@ def test_a_definition_without_a_field_of_the_status_is_in_the_way() -> None:
     del at(schema, "status", "queries", "[]")["grant"]
     told = found(schema)
     assert told.in_the_way("0.1.0") == (
-        "the CRD is older than this operator (0.1.0): it lacks status.queries[].grant, status.summary, so that no "
-        "status could be written; install this version's: headgate crd | kubectl apply --server-side -f -"
+        "the CRD is older than this operator (0.1.0): it lacks status.queries[].grant, status.summary, so that a "
+        "status could not be written; install this version's: headgate crd | kubectl apply --server-side -f -"
     )
 
 
-def test_a_definition_without_a_setting_is_warned_of() -> None:
+def test_a_definition_without_a_value_of_the_status_is_in_the_way() -> None:
+    """The API server would refuse the status of each application with such a source, and no other."""
+    schema = ours()
+    at(schema, "status", "queries", "[]", "sources", "[]")["unit"]["enum"].remove("Bytes")
+    assert found(schema).in_the_way("0.1.0") == (
+        "the CRD is older than this operator (0.1.0): it lacks status.queries[].sources[].unit: Bytes, so that a "
+        "status could not be written; install this version's: headgate crd | kubectl apply --server-side -f -"
+    )
+
+
+def test_a_definition_without_a_setting_or_a_value_of_one_is_warned_of() -> None:
     schema = ours()
     del at(schema, "spec")["ttlAfterFinished"]
+    at(schema, "spec", "queries", "[]", "live")["mode"]["enum"].remove("RealTime")
     told = found(schema)
     assert told.in_the_way("0.1.0") == ""
     assert list(told.warnings("0.1.0")) == [
-        "the CRD is older than this operator (0.1.0): the API server drops spec.ttlAfterFinished from resources; "
-        "install this version's: headgate crd | kubectl apply --server-side -f -"
+        "the CRD is older than this operator (0.1.0): no resource can have spec.queries[].live.mode: RealTime, "
+        "spec.ttlAfterFinished, which the API server drops or refuses; install this version's: headgate crd | "
+        "kubectl apply --server-side -f -"
     ]
 
 
 def test_a_definition_with_settings_of_a_later_version_is_warned_of() -> None:
     schema = ours()
     at(schema, "spec", "queries", "[]")["priority"] = {"type": "integer"}
+    at(schema, "status")["later"] = {"type": "string"}  # nobody sets it
     told = found(schema)
     assert told.in_the_way("0.1.0") == ""
     assert list(told.warnings("0.1.0")) == [

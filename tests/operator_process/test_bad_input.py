@@ -64,8 +64,8 @@ def test_a_crd_that_is_too_old_to_write_to_is_waited_for(start, served: Served) 
     with another_version(served.cluster, without_a_status_field):
         operator = start("--no-leader-election")
         said = (
-            f"the CRD is older than this operator ({__version__}): it lacks status.summary, so that no status could "
-            "be written; install this version's: headgate crd | kubectl apply --server-side -f -"
+            f"the CRD is older than this operator ({__version__}): it lacks status.summary, so that a status could "
+            "not be written; install this version's: headgate crd | kubectl apply --server-side -f -"
         )
         assert wait_until(lambda: operator.probe("/readyz") == (503, f"{said}\n"), "to say what it waits for")
         assert operator.line("older than this operator")["event"] == said
@@ -80,8 +80,8 @@ def test_a_crd_without_a_setting_is_told_of_and_worked_with(start, served: Serve
     with another_version(served.cluster, without_a_setting):
         operator = start("--no-leader-election").begin_leading()
         assert operator.line("older than this operator")["event"] == (
-            f"the CRD is older than this operator ({__version__}): the API server drops spec.ttlAfterFinished from "
-            "resources; install this version's: headgate crd | kubectl apply --server-side -f -"
+            f"the CRD is older than this operator ({__version__}): no resource can have spec.ttlAfterFinished, which "
+            "the API server drops or refuses; install this version's: headgate crd | kubectl apply --server-side -f -"
         )
         served.declare()
         served.driver()

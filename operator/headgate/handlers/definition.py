@@ -1,7 +1,8 @@
-"""Whether the CRD in the cluster is that of this operator, field by field.
+"""Whether the CRD in the cluster is that of this operator: its fields, and the values that one may have.
 
 Two versions meet whenever one of them is upgraded first. A field that only the operator knows is dropped by the API
-server where a person sets it, and a status that has one is refused as a whole, so that no driver would ever start. A
+server where a person sets it, and a status that has one is refused as a whole, so that no driver would ever start. So
+is a status with a value that only the operator knows: nothing could be done for an application that comes to it. A
 field that only the CRD knows is a setting that this operator would not act on: a resource that sets it is refused
 (`InvalidSpec`), and its driver left as it is.
 
@@ -22,7 +23,7 @@ INSTALL_CRD = "install this version's: headgate crd | kubectl apply --server-sid
 
 @dataclass(frozen=True, slots=True)
 class CrdDifference:
-    """The fields that one side has and the other has not, as people write them."""
+    """The fields that one side has and the other has not, and the values of a field: `spec.x`, `spec.x: Value`."""
 
     lacking: tuple[str, ...]
     """Known to the operator alone."""
@@ -35,8 +36,8 @@ class CrdDifference:
         if not of_status:
             return ""
         return (
-            f"the CRD is older than this operator ({version}): it lacks {listed(of_status)}, so that no status "
-            f"could be written; {INSTALL_CRD}"
+            f"the CRD is older than this operator ({version}): it lacks {listed(of_status)}, so that a status "
+            f"could not be written; {INSTALL_CRD}"
         )
 
     def warnings(self, version: str) -> Iterator[str]:
@@ -44,13 +45,13 @@ class CrdDifference:
         of_spec = [path for path in self.lacking if path.startswith("spec.")]
         if of_spec:
             yield (
-                f"the CRD is older than this operator ({version}): the API server drops {listed(of_spec)} from "
-                f"resources; {INSTALL_CRD}"
+                f"the CRD is older than this operator ({version}): no resource can have {listed(of_spec)}, which the "
+                f"API server drops or refuses; {INSTALL_CRD}"
             )
-        if self.unheard_of:
+        if new := [path for path in self.unheard_of if path.startswith("spec.")]:
             yield (
-                f"the CRD is newer than this operator ({version}), which does not know {listed(self.unheard_of)}; "
-                "a resource that sets one of them is refused (InvalidSpec) until the operator is upgraded"
+                f"the CRD is newer than this operator ({version}), which does not know {listed(new)}; a resource "
+                "that sets one of them is refused (InvalidSpec) until the operator is upgraded"
             )
 
 
@@ -74,14 +75,20 @@ def _fields(root: Mapping[str, Any]) -> Iterator[str]:
 def _below(path: str, schema: Mapping[str, Any]) -> Iterator[str]:
     for name, child in schema.get("properties", {}).items():
         yield f"{path}.{name}"
+        yield from (f"{path}.{name}: {value}" for value in child.get("enum", ()))
         yield from _below(f"{path}.{name}", child)
     if "items" in schema:
         yield from _below(f"{path}[]", schema["items"])
 
 
 def _topmost(paths: set[str]) -> tuple[str, ...]:
-    """Return the fields of which the one above is not among them."""
-    return tuple(sorted(path for path in paths if path.rpartition(".")[0].removesuffix("[]") not in paths))
+    """Return the fields, and values of fields, of which the field above is not among them."""
+    return tuple(sorted(path for path in paths if _above(path) not in paths))
+
+
+def _above(path: str) -> str:
+    field, is_value, _ = path.partition(": ")
+    return field if is_value else path.rpartition(".")[0].removesuffix("[]")
 
 
 def listed(paths: Sequence[str]) -> str:
