@@ -122,6 +122,13 @@ def test_a_property_that_is_no_setting_is_found() -> None:
 
 
 @pytest.mark.parametrize("page", TEXTS)
+def test_no_upgrade_by_helm_leaves_the_defaults_of_a_newer_chart_out(page: str) -> None:
+    assert (
+        re.findall(r"^helm upgrade .*\s--reuse-values", TEXTS[page].replace("\\\n", " "), re.MULTILINE) == []
+    )
+
+
+@pytest.mark.parametrize("page", TEXTS)
 def test_files_of_a_release_have_its_version(page: str) -> None:
     named = re.findall(r"\bheadgate(?:-spark_2\.13)?[-:](\d+\.\d+\.\d+)", TEXTS[page])
     assert {*named} <= {__version__}
