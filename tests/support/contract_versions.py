@@ -100,9 +100,9 @@ def leave() -> str:
     return json.dumps({"now": cluster.now, "objects": objects}, indent=1) + "\n"
 
 
-def left() -> Edited:
-    """Return the application that `LEFT` has, with an operator of today's that has just started."""
-    kept = json.loads(LEFT.read_text())
+def left(by: Path = LEFT) -> Edited:
+    """Return the application that an operator has left, with one of today's that has just started."""
+    kept = json.loads(by.read_text())
     objects = {(plural, *key_of(found)): found for plural, found in kept["objects"].items()}
     running = {kept["objects"]["pods"]["metadata"]["uid"]}
     versions = [int(found["metadata"]["resourceVersion"]) for found in objects.values()]
