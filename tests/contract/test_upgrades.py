@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,14 @@ from headgate_contract.document import MAJOR_VERSION, MINOR_VERSION
 from headgate_contract.handover import SPARK_PROPERTIES
 from headgate_contract.metrics import ALL, RENAMED
 from headgate_contract.receiving import read, write
+from headgate_spark.backfill.journal import Journal, store_in
+from headgate_spark.backfill.matching import Matching, Side
+from headgate_spark.backfill.sources import Files, Kafka
+from headgate_spark.engine.batch_memory import BatchMemory, MemoryFailure
+from headgate_spark.engine.checkpoint import Checkpoint, history_in
+from headgate_spark.engine.directory import LocalDirectory
+from headgate_spark.engine.topics import ids_in
+from headgate_spark.planner.model import HybridMemory
 from support.contract_versions import (
     CRD,
     DOCUMENT,
@@ -200,6 +210,45 @@ def test_todays_operator_takes_back_what_only_a_newer_one_could_tell_a_driver() 
     assert now_told["generation"] == told["generation"] + 1
     assert now_told["queries"]["delays"]["backlog"] is told["queries"]["delays"]["backlog"] is True
     assert rolled_back.pods == pods
+
+
+# What is beside a checkpoint --------------------------------------------------------------------------
+
+BESIDE = KEPT / "1.0/beside"
+"""As the tree of 884de7b has written it."""
+
+
+def test_where_histories_end_and_what_batches_and_topics_have_shown_outlives_an_upgrade(
+    tmp_path: Path,
+) -> None:
+    shutil.copytree(BESIDE, tmp_path / "ck.headgate")
+    checkpoint = Checkpoint(str(tmp_path / "ck"), lambda path: LocalDirectory(Path(path)))
+
+    ended = HybridMemory({"archive": {"archive/0": 17}}, frozenset({"archive"}))
+    assert history_in(checkpoint.hybrid.load()) == ended
+    batches = BatchMemory.of(checkpoint.batches.load())
+    assert (batches.repeated, batches.bound.grown_to) == (2, 250_000)
+    assert batches.failure == MemoryFailure(batch=7, times=1, records=300_000)
+    assert ids_in(checkpoint.topics.load()) == {"flights": {"flights": ("cluster", "id")}}
+
+
+def test_a_backfill_goes_on_after_an_upgrade() -> None:
+    """It is known by how it describes itself: in other words it would be another one, on a checkpoint that is not
+    its own."""
+    left = Side(
+        "orders",
+        Kafka("orders", {"kafka.bootstrap.servers": "broker:9092"}),
+        "ordered_at",
+        timedelta(minutes=10),
+    )
+    files = Files("s3a://lake/paid", "parquet", "order_id string, paid_at timestamp")
+    right = Side("payments", files, "paid_at", timedelta(hours=1, milliseconds=5))
+    within = (timedelta(0), timedelta(days=2, hours=1))
+    asked = Matching(left, right, ("order_id",), *within, "left_outer").described()
+
+    journal = Journal(store_in(LocalDirectory(BESIDE)), "ck", asked, has_batches=True)
+
+    assert journal.kept("cut") == [{"orders": {"0": [0, 17]}}, ["s3a://lake/paid/1.parquet"]]
 
 
 # The resource ----------------------------------------------------------------------------------------
