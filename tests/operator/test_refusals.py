@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
+from headgate.adapters.kubernetes.client import Manifest
 from headgate.adapters.kubernetes.properties import DriverDefaults
+from headgate.api.crd import custom_resource_definition
 from headgate.controller.reconciliation import ReconcileOptions
 from headgate.key import Key
 from support.looping import query, source
@@ -33,6 +37,40 @@ def test_a_spec_that_only_the_models_refuse_is_stalled_and_leaves_the_driver_alo
     o.declare()
     o.reconciles(2)
     assert (o.state(), o.condition("Stalled")["status"]) == ("Running", "False")
+    assert o.pod["metadata"]["uid"] == uid
+
+
+def of_a_later_version() -> Manifest:
+    """What an API server says of a CRD with two settings more, both of which it fills in."""
+    (version,) = custom_resource_definition()["spec"]["versions"]
+    schema = copy.deepcopy(version["schema"]["openAPIV3Schema"])
+    spec = schema["properties"]["spec"]["properties"]
+    spec["driver"]["properties"]["later"] = {"type": "string", "default": "1Gi"}
+    of_queries = spec["queries"]["items"]["properties"]
+    of_queries["newer"] = {"type": "object", "default": {}, "properties": {"mode": {"default": "Old"}}}
+    kind = {"group": "headgate.dev", "version": "v1alpha1", "kind": "SparkApplication"}
+    return {"components": {"schemas": {"app": {**schema, "x-kubernetes-group-version-kind": [kind]}}}}
+
+
+def test_what_a_newer_crd_fills_in_refuses_no_resource_and_what_somebody_sets_does() -> None:
+    """The CRD goes first in an upgrade, and may stay when the operator is rolled back."""
+    o = Operation()
+    o.run()
+    uid = o.pod["metadata"]["uid"]
+    o.cluster.description = of_a_later_version()
+    filled_in = {"driver": {"memory": "1g", "later": "1Gi"}, "queries": [query(newer={"mode": "Old"})]}
+    o.declare(**filled_in, ttlAfterFinished="1h")
+    o.reconciles(2)
+    assert (o.state(), o.condition("Stalled")["status"]) == ("Running", "False")
+    o.restart()
+    o.reconciles(2)
+    assert (o.state(), o.condition("Stalled")["status"]) == ("Running", "False")
+    o.declare(**{**filled_in, "queries": [query(newer={"mode": "New"})]})
+    o.reconciles(2)
+    stalled = o.condition("Stalled")
+    assert (stalled["status"], stalled["reason"]) == ("True", "InvalidSpec")
+    assert "spec.queries[delays].newer" in stalled["message"]
+    assert "later" not in stalled["message"]
     assert o.pod["metadata"]["uid"] == uid
 
 

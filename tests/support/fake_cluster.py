@@ -52,6 +52,8 @@ class FakeCluster:
     """Called before a write is carried out; may raise what the operator then gets."""
     after: Callable[[str], None] = lambda _call: None
     """Called once a write has been carried out; what it raises is an answer that is lost."""
+    description: Manifest = field(default_factory=dict)
+    """The OpenAPI document of our group."""
     running: set[str] = field(default_factory=set)
     """Uids of pods whose container runs, whether or not the API server still has the pod."""
     _version: int = 0
@@ -72,6 +74,9 @@ class FakeCluster:
             and namespace in (None, where)
             and wanted.items() <= manifest["metadata"].get("labels", {}).items()
         ]
+
+    async def describe(self, _kind: Kind) -> Manifest:
+        return self.description
 
     async def create(self, kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
         def carry_out() -> Manifest:

@@ -4,6 +4,7 @@
 what the models say. Validation lives here, in schema and CEL, so that no webhook and no certificate is needed.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import yaml
@@ -44,6 +45,13 @@ def render_crd() -> str:
     return HEADER + yaml.dump(
         custom_resource_definition(), Dumper=_Dumper, sort_keys=False, width=110, allow_unicode=True
     )
+
+
+def described(document: Mapping[str, Any]) -> Schema | None:
+    """Return the schema of our kind in an OpenAPI document, as an API server has it; `None` where it has none."""
+    schemas = document.get("components", {}).get("schemas", {}).values()
+    ours = {"group": GROUP, "version": VERSION, "kind": KIND}
+    return next((one for one in schemas if ours in one.get("x-kubernetes-group-version-kind", ())), None)
 
 
 def _version() -> dict[str, Any]:

@@ -98,6 +98,25 @@ def with_defaults(value: Any, schema: Schema) -> Any:
     return value
 
 
+def without_filled_in(value: Any, ours: Schema, theirs: Schema) -> Any:
+    """Return `value` less the fields that `theirs` alone knows, where they have what an API server fills in."""
+    if isinstance(value, Mapping):
+        known, others = ours.get("properties", {}), theirs.get("properties", {})
+        filled_in = {
+            name: with_defaults(schema.get("default"), schema)
+            for name, schema in others.items()
+            if name in value and name not in known
+        }
+        return {
+            name: without_filled_in(child, known.get(name, {}), others.get(name, {}))
+            for name, child in value.items()
+            if name not in filled_in or child != filled_in[name]
+        }
+    if isinstance(value, list):
+        return [without_filled_in(item, ours.get("items", {}), theirs.get("items", {})) for item in value]
+    return value
+
+
 def _below(schema: Schema, name: str) -> Schema | None:
     """Return the schema of the field `name`, or None if it is not known."""
     found: Schema | None = schema.get("properties", {}).get(name, schema.get("additionalProperties"))

@@ -9,6 +9,7 @@ What a reconcile has written comes back by the watches. It is known by then from
 reconcile: without that, a start would be three reconciles.
 """
 
+import math
 import random
 import time
 from collections.abc import Callable, Collection
@@ -24,6 +25,8 @@ from headgate.adapters.kubernetes.history import Known, StoreHistory
 from headgate.adapters.kubernetes.names import drivers_of
 from headgate.adapters.kubernetes.writes import ReleaseApplication
 from headgate.adapters.metrics.poller import Measurements
+from headgate.api.crd import described
+from headgate.api.schema import Schema
 from headgate.controller.checkpoint_owners import CheckpointOwners
 from headgate.controller.reconciliation import ReconcileOptions, Reconciliation, Sight, Surroundings
 from headgate.controller.record import (
@@ -39,6 +42,9 @@ from headgate.key import Key
 from headgate.reconcile.loop import Outcome
 
 log = structlog.get_logger("headgate")
+
+PUBLISHED_SECONDS = 5.0
+"""How old what is known of the CRD may be when a resource is refused: it may have become newer than this operator."""
 
 
 class Controller:
@@ -68,6 +74,9 @@ class Controller:
         """What is known of the cluster, for whoever compares it with what is there."""
         self._owners = CheckpointOwners()
         self._records: dict[Key, ApplicationRecord] = {}
+        self._published: Schema | None = None
+        """What the API server knows of a resource, as read last; `None`: it need not have been read."""
+        self._published_at = -math.inf
         self.history = StoreHistory()
         """Compares what is read with what was known before."""
         self._around = Surroundings(
@@ -141,6 +150,9 @@ class Controller:
 
     async def _reconcile(self, key: Key, manifest: Manifest, record: ApplicationRecord) -> float:
         now, declared = self._clock(), self._declared(key, manifest, record)
+        if isinstance(declared, RefusedSpec) and abs(now - self._published_at) >= PUBLISHED_SECONDS:
+            await self._read_definition(now)
+            declared = self._declared(key, manifest, record)
         sight = Sight(
             application=manifest,
             pods=self.cache.pods(key),
@@ -161,6 +173,13 @@ class Controller:
             minimal_application(manifest), jitter=self._jitter(), refused=declared
         )
 
+    async def _read_definition(self, now: float) -> None:
+        """Read what the API server knows of a resource: a newer CRD may have filled in what is refused."""
+        self._published_at = now
+        with suppress(TransientError):
+            found = described(await self._cluster.describe(APPLICATIONS))
+            self._published = self._published if found == self._published else found
+
     async def _let_go_in_time(self, key: Key, record: ApplicationRecord) -> None:
         """Let an application go that should have gone by now: a reconcile that fails each time must not keep it.
 
@@ -176,7 +195,7 @@ class Controller:
 
     def _declared(self, key: Key, manifest: Manifest, record: ApplicationRecord) -> Declared:
         """Return what the application declares, and have metrics read for it."""
-        declared = record.declared(manifest, self._options.drivers)
+        declared = record.declared(manifest, self._options.drivers, self._published)
         if not isinstance(declared, RefusedSpec) and record.watched != record.mark:
             self._measurements.watch(key, declared)
             record.watched = record.mark

@@ -29,7 +29,7 @@ from headgate.adapters.kubernetes.properties import LARGEST_CONF, DriverDefaults
 from headgate.adapters.kubernetes.refusals import Trouble
 from headgate.api.application import Metadata, SparkApplication, Stop, application_schema
 from headgate.api.finding import Severity
-from headgate.api.schema import without_empty
+from headgate.api.schema import Schema, without_empty, without_filled_in
 from headgate.api.validation import validate_given
 from headgate.decision.lifecycle import RELEASE_SECONDS
 from headgate.reconcile.memory import LoopMemory
@@ -76,6 +76,8 @@ class ApplicationRecord:
     _memory: bytes | None = None
     _staged: bytes | None = None
     _declared: RefusedSpec | bytes | None = None
+    _judged_by: Schema | None = None
+    """What the API server knows of a resource, as far as it was known then."""
     _acted_on: tuple[int | None, bytes] | None = None
 
     @property
@@ -100,17 +102,24 @@ class ApplicationRecord:
         """Read the memory anew before the next reconcile: the cluster has another one than was thought."""
         self._memory = None
 
-    def declared(self, manifest: Manifest, defaults: DriverDefaults) -> Declared:
-        """Return what the resource declares; judged again only where its spec has changed.
+    def declared(
+        self, manifest: Manifest, defaults: DriverDefaults, published: Schema | None = None
+    ) -> Declared:
+        """Return what the resource declares; judged again only where its spec has changed, or where it was refused
+        and the API server is known to have another schema than then (`published`).
 
         To judge a large one takes a quarter of a second. Annotations are free text, for which nothing is refused.
         """
         metadata = manifest["metadata"]
         before = self.mark
         self.mark = mark = (metadata["generation"], digest_of(metadata.get("annotations")))
-        if self._declared is None or before is None or mark[0] != before[0]:
+        is_refused_by_another = isinstance(self._declared, RefusedSpec) and self._judged_by is not published
+        if self._declared is None or before is None or mark[0] != before[0] or is_refused_by_another:
             shown = {name: value for name, value in manifest.items() if name != "status"}
             given = without_empty(shown, application_schema())
+            if published is not None:
+                given = without_filled_in(given, application_schema(), published)
+            self._judged_by = published
             declared = _parsed(given, defaults)
             self._declared = declared if isinstance(declared, RefusedSpec) else packed_json(given)
             return declared

@@ -4,7 +4,7 @@ Two versions meet whenever one of them is upgraded first. A field that only the 
 server where a person sets it, and a status that has one is refused as a whole, so that no driver would ever start. So
 is a status with a value that only the operator knows: nothing could be done for an application that comes to it. A
 field that only the CRD knows is a setting that this operator would not act on: a resource that sets it is refused
-(`InvalidSpec`), and its driver left as it is.
+(`InvalidSpec`), and its driver left as it is. With its default, which the API server fills in, it counts as not set.
 
 The API server publishes the fields of a CRD to whoever may sign in, so that no right to CRDs is needed.
 """
@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.api.application import GROUP, KIND, VERSION
-from headgate.api.crd import custom_resource_definition
+from headgate.api.crd import custom_resource_definition, described
 
 MOST_NAMED = 5
 """Fields in a message; the others are counted."""
@@ -57,13 +56,11 @@ class CrdDifference:
 
 def difference(document: Mapping[str, Any]) -> CrdDifference | None:
     """Compare the CRD that is described by an OpenAPI document with ours; `None` where it describes none."""
-    schemas = document.get("components", {}).get("schemas", {}).values()
-    ours = {"group": GROUP, "version": VERSION, "kind": KIND}
-    described = next((one for one in schemas if ours in one.get("x-kubernetes-group-version-kind", ())), None)
-    if described is None:
+    found = described(document)
+    if found is None:
         return None
     (version,) = custom_resource_definition()["spec"]["versions"]
-    here, there = set(_fields(version["schema"]["openAPIV3Schema"])), set(_fields(described))
+    here, there = set(_fields(version["schema"]["openAPIV3Schema"])), set(_fields(found))
     return CrdDifference(_topmost(here - there), _topmost(there - here))
 
 
