@@ -92,8 +92,8 @@ cannot be read counts as protecting; a missing one does not. Settings that only 
 like) do not protect. Under `headgate-run` the default is `fail`.
 
 Spark before 4.0 loads nothing of Headgate by itself. There queries run as without Headgate, those with a protecting
-setting too, and one WARN in the log says so. A session that names the extension in `spark.sql.extensions` ends with an
-error; with `continue` it goes on without Headgate.
+setting too, and one WARN in the log says so. A session that names the extension in `spark.sql.extensions` ends with
+an error; with `continue` it goes on without Headgate.
 
 If the planner cannot read the control document, [it holds the queries](control-document.md#rules). With `continue`
 they run at their own trigger instead.

@@ -215,7 +215,7 @@ def test_todays_operator_takes_back_what_only_a_newer_one_could_tell_a_driver() 
 # What is beside a checkpoint --------------------------------------------------------------------------
 
 BESIDE = KEPT / "1.0/beside"
-"""As the tree of 884de7b has written it."""
+"""In the forms of the tree of 884de7b: `batches` is what its code wrote, the others follow its source by hand."""
 
 
 def test_where_histories_end_and_what_batches_and_topics_have_shown_outlives_an_upgrade(

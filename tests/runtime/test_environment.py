@@ -16,7 +16,6 @@ from headgate_spark.launch.environment import (
     on_executors,
     prepare,
     require_java,
-    said_in,
     written_down,
 )
 
@@ -62,15 +61,6 @@ def test_what_is_handed_over_is_in_a_file_of_our_own_and_in_no_environment_any_m
     assert file.stat().st_mode & 0o777 == 0o600
     assert environment == {"OTHER": ""}
     assert written_down(environment, "HANDED_OVER") is None
-
-
-def test_of_two_lines_about_a_property_the_later_one_holds() -> None:
-    given = "spark.x=1\nspark.headgate.fence.lineage=a1/1\nspark.x=2=3\n"
-    assert [said_in(given, name) for name in ("spark.x", "spark.headgate.fence.lineage", "spark")] == [
-        "2=3",
-        "a1/1",
-        None,
-    ]
 
 
 def test_executors_in_pods_have_the_jar_behind_what_the_job_gives_them() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -14,8 +13,7 @@ from pathlib import Path
 import pytest
 
 import headgate
-from headgate_contract.settings.table import LINEAGE
-from headgate_spark.launch.command import _properties, main
+from headgate_spark.launch.command import main
 
 pytestmark = pytest.mark.processes
 
@@ -88,15 +86,6 @@ def test_properties_in_a_file_and_in_the_environment_are_a_usage_error(
     ended = launched(tmp_path, "print('never')", "--properties-file", "job.conf")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "HEADGATE_SPARK_PROPERTIES is in the environment too; leave one of them out" in ended.stderr
-
-
-def test_the_planner_is_told_whose_driver_it_is_as_the_operator_says_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    options = argparse.Namespace(control=None, metrics_port=0, metrics_address="")
-    assert LINEAGE not in _properties(options)
-    monkeypatch.setenv("HEADGATE_SPARK_PROPERTIES", f"spark.x=1\n{LINEAGE}=a1/1\n")
-    assert _properties(options)[LINEAGE] == "a1/1"
 
 
 def test_the_version_is_that_of_the_other_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,11 +19,13 @@ def test_without_properties_everything_is_usual() -> None:
     assert ProcessSettings.parse(line()) == ProcessSettings(token="secret", pid=4711, application="flights")
 
 
-def test_properties_say_how_it_is_to_run() -> None:
+def test_properties_say_how_it_is_to_run_and_a_variable_whose_driver_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HEADGATE_LINEAGE", "a1/1")
     given = {
         "spark.headgate.control": "/run/control.json",
         "spark.headgate.application": "departures",
-        "spark.headgate.fence.lineage": "a1/1",
         "spark.headgate.metrics.port": "0",
         "spark.headgate.metrics.address": "::1",
         "spark.headgate.ofALaterVersion": "x",

@@ -23,7 +23,7 @@ import structlog
 from headgate_contract.exit_codes import ERROR, INTERRUPTED, ExitCode
 from headgate_contract.handover import EXECUTOR_TEMPLATE, SPARK_PROPERTIES
 from headgate_contract.listening import DEFAULT_PORT, every_address
-from headgate_contract.settings.table import APPLICATION, CONTROL, LINEAGE
+from headgate_contract.settings.table import APPLICATION, CONTROL
 from headgate_spark import __version__
 from headgate_spark.engine.shim import ShimError, jar_path
 from headgate_spark.launch.driver import LaunchedDriver
@@ -32,7 +32,6 @@ from headgate_spark.launch.environment import (
     UnsupportedSessionError,
     on_executors,
     prepare,
-    said_in,
     written_down,
 )
 from headgate_spark.launch.planner import PlannerError, PlannerProcess
@@ -161,7 +160,6 @@ def _properties(options: argparse.Namespace) -> dict[str, str]:
         settings.METRICS_PORT: str(options.metrics_port),
         settings.METRICS_ADDRESS: options.metrics_address,
         CONTROL: None if control is None else str(control),
-        LINEAGE: said_in(os.environ.get(SPARK_PROPERTIES, ""), LINEAGE),
     }
     return {name: value for name, value in given.items() if value is not None}
 

@@ -54,22 +54,15 @@ def written_down(environ: MutableMapping[str, str], name: str) -> Path | None:
     return None if (text := environ.pop(name, None)) is None else own_file(os.fsencode(text))
 
 
-def said_in(properties: str, name: str) -> str | None:
-    """Return what the text of a properties file says of a property; of two lines about it the later one holds."""
-    begin = f"{name}="
-    given = [line.removeprefix(begin) for line in properties.split("\n") if line.startswith(begin)]
-    return given[-1] if given else None
-
-
 def on_executors(properties: str, jar: Path) -> str:
     """Return the text of a properties file with the jar at the end of the class path of executors.
 
     In pods these have the image of their driver, and so the jar in the same place. Kafka is read in columns where
-    they have it.
+    they have it. Of two lines about a property the later one holds.
     """
-    given = said_in(properties, EXECUTOR_CLASS_PATH)
-    path = str(jar) if given is None else os.pathsep.join([given, str(jar)])
-    return f"{properties.rstrip()}\n{EXECUTOR_CLASS_PATH}={path}\n"
+    begin = f"{EXECUTOR_CLASS_PATH}="
+    given = [line.removeprefix(begin) for line in properties.split("\n") if line.startswith(begin)]
+    return f"{properties.rstrip()}\n{begin}{os.pathsep.join([*given[-1:], str(jar)])}\n"
 
 
 def prepare(

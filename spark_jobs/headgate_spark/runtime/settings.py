@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headgate_contract.handover import LINEAGE
 from headgate_contract.listening import DEFAULT_PORT, every_address
-from headgate_contract.settings.table import APPLICATION, CONTROL, LINEAGE, PROPERTY
+from headgate_contract.settings.table import APPLICATION, CONTROL, PROPERTY
 
 PREFIX = PROPERTY
 METRICS_PORT = PREFIX + "metrics.port"
@@ -62,7 +64,7 @@ class ProcessSettings:
             token=members["token"],
             pid=members["pid"],
             application=properties.get(APPLICATION) or members["application"],
-            lineage=properties.get(LINEAGE, ""),
+            lineage=os.environ.get(LINEAGE, ""),
             control=None if control is None else Path(control),
             metrics_port=_port(properties.get(METRICS_PORT, str(DEFAULT_PORT))),
             metrics_address=properties.get(METRICS_ADDRESS) or every_address(),
