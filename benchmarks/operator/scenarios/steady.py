@@ -30,6 +30,8 @@ FULL = 10_000
 TICK_SECONDS = 5
 LOOK = {"source": "Prometheus"}
 """The looks that are timed; those at drivers themselves are of other applications, and there are none."""
+TIMED_ALONE = "03542128"
+"""Since this commit `LOOK` is timed alone: before, half of the looks were at no driver, and took no time."""
 COLLECTED_AT = "800"
 """`GOGC` of control plane and Prometheus while ticks are timed, twice that of other scenarios. Marking the heap of an
 API server with ten thousand applications takes a core for two to three seconds, and every tick that meets it."""
@@ -251,15 +253,15 @@ def _seconds_to(process: Operator, pattern: str) -> float:
 GROWTH = Scenario(
     "growth",
     (
-        *(Figure(f"tick_p99_seconds_{size}", "s", Goal("<=", 2)) for size in SIZES),
-        Figure("tick_p99_growth", "ratio", Goal("<=", SIZES[-1] / SIZES[0])),
+        *(Figure(f"tick_p99_seconds_{size}", "s", Goal("<=", 2), TIMED_ALONE) for size in SIZES),
+        Figure("tick_p99_growth", "ratio", Goal("<=", SIZES[-1] / SIZES[0]), TIMED_ALONE),
     ),
     measure_growth,
 )
 WHEN_FULL = Scenario(
     "full",
     (
-        Figure("tick_p99_seconds_10000", "s", Goal("<=", 2)),
+        Figure("tick_p99_seconds_10000", "s", Goal("<=", 2), TIMED_ALONE),
         Figure("cpu_cores_10000", "cores", Goal("<=", 0.5)),
         Figure("rss_mib_10000", "MiB", Goal("<=", 700)),
         Figure("promql_per_tick_10000", "queries", Goal("<=", 10)),
