@@ -103,7 +103,7 @@ def test_without_a_kubectl_of_ones_own_that_alone_is_built(
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     cluster = control_plane._users_cluster(tmp_path)
     assert cluster is not None
-    assert built == ["kube"]
+    assert built == ["kubectl"]
 
 
 @pytest.mark.parametrize("said", ["yes", "kind", "kubeconfig"])

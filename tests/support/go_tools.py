@@ -52,16 +52,13 @@ KUBERNETES = (
     "kube-controller-manager",
     "kube-proxy",
     "kube-scheduler",
-    "kubectl",
     "kubelet",
 )
 DISCOVERY = "remove_all_sd,enable_kubernetes_sd"  # the rest of service discovery is the SDKs of every cloud
+STAMPED = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 TOOLS: Mapping[str, Tool] = {
-    "kube": Tool(
-        "kube",
-        versioned=("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"),
-        links=KUBERNETES,
-    ),
+    "kube": Tool("kube", versioned=STAMPED, links=KUBERNETES),
+    "kubectl": Tool("kube", "./kubectl", versioned=STAMPED),
     "crdcheck": Tool("kube", "./crdcheck"),
     "promtool": Tool("prometheus", "github.com/prometheus/prometheus/cmd/promtool", tags=DISCOVERY),
     "prometheus": Tool("prometheus", "github.com/prometheus/prometheus/cmd/prometheus", tags=DISCOVERY),

@@ -1,4 +1,4 @@
-// Kube is etcd and every program of Kubernetes in one file, so that they are linked once and share their code on disk.
+// Kube is etcd and every server of Kubernetes in one file, so that they are linked once and share their code on disk.
 // The name it is called by picks the program:
 //
 //	ln -s kube kube-apiserver && ./kube-apiserver --version
@@ -13,8 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
-	kubectl "k8s.io/kubectl/pkg/cmd"
-	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
@@ -40,10 +38,6 @@ func main() {
 	switch server := servers[name]; {
 	case name == "etcd":
 		etcdmain.Main(os.Args)
-	case name == "kubectl":
-		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
-			kubectlutil.CheckErr(err)
-		}
 	case server != nil:
 		os.Exit(cli.Run(server()))
 	default:
