@@ -47,7 +47,7 @@ def render(*flags: str | Path, values: Mapping[str, Any] | None = None, version:
     return [manifest for manifest in yaml.load_all(text, Strict) if manifest]
 
 
-class Strict(yaml.SafeLoader):
+class Strict(yaml.CSafeLoader):
     """Refuses a key that a mapping has twice, as a cluster does."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
