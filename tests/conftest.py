@@ -70,8 +70,8 @@ SHARED = {
     "benchmarks/test_soak.py": KAFKA,
     "api": ADMISSION,
     "cluster": NODES,
-    "dist": ARTEFACTS,
     "door": DOOR,
+    "release": ARTEFACTS,
 }
 """What the tests of a folder, or of one file of it, share; each other file is a piece of its own."""
 PROGRAMS = {"control_plane", "with_controllers", "kubernetes"}

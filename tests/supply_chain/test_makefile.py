@@ -1,9 +1,10 @@
-"""What `make` says to who has not what it needs."""
+"""What `make` says to who has not what it needs, and that `make test` finds every test."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,11 @@ def test_a_python_that_is_too_old_is_named_before_anything_is_made(
 
     assert said in ended.stderr
     assert (ended.returncode, (tmp_path / "venv").exists()) == (code, code == 0), ended.stderr
+
+
+def test_no_folder_of_tests_is_left_out_for_its_name(pytestconfig: pytest.Config) -> None:
+    """By default pytest goes into no folder that is called `dist`."""
+    tests = ROOT / "tests"
+    folders = {part for file in tests.rglob("test_*.py") for part in file.relative_to(tests).parts[:-1]}
+    left_out = pytestconfig.getini("norecursedirs")
+    assert [name for name in sorted(folders) if any(fnmatch(name, pattern) for pattern in left_out)] == []

@@ -1,4 +1,4 @@
-"""What a release hands out: made twice the same, and enough for a machine that has Spark, some Python and nothing else."""
+"""What a release hands out: made twice the same, and enough for a machine that has Spark and some Python."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BARE = ["-I", "-S", "-u"]
 PYTHONS = pythons.found()
 """What older ones lack is checked where there is none, too: `tests/contract/test_oldest_python.py`."""
 START = "import sys; sys.path.insert(0, sys.argv[1]); from headgate_spark.runtime.main import main; main()"
-IMPORT = "import sys, importlib; sys.path.insert(0, sys.argv[1]); [importlib.import_module(name) for name in sys.argv[2:]]"
+IMPORT = "import sys; sys.path.insert(0, sys.argv[1]); [__import__(name) for name in sys.argv[2:]]"
 
 
 @dataclass(frozen=True)
