@@ -1,10 +1,12 @@
 #!/bin/bash
-# Writes everything of ours that an image holds under a directory: rootfs.sh ROOT operator|spark
+# Writes everything of ours that an image holds under a directory: rootfs.sh ROOT operator|spark [libraries|ours]
 #
 # ROOT may be empty (the Containerfiles copy it over a Debian) or hold a Debian already (the tests on a real node,
 # which have no registry). $PYTHON, default python3, is the Python that runs this: the same minor version as in the
 # image, with what locks/build.txt has, and pyspark; a JDK compiles the shim. $LOCK, default that of the image
 # in locks, has every library with its version and digests. Nothing outside ROOT is written.
+#
+# With a third word it writes a part: the libraries, which change with the locks alone, or ours beside them.
 #
 #   /opt/headgate       the package and its libraries, one flat directory for PYTHONPATH
 #   /opt/headgate/bin   headgate; headgate-run (spark)
@@ -15,7 +17,7 @@
 #   /opt/app            where a derived image puts the job (spark)
 set -euo pipefail
 mkdir -p "$1"
-root=$(cd "$1" && pwd) kind=$2
+root=$(cd "$1" && pwd) kind=$2 part=${3:-everything}
 source=$(cd "$(dirname "$0")/../.." && pwd)
 python=${PYTHON:-python3} lock=${LOCK:-$source/locks/$kind.txt}
 libraries=$root/opt/headgate
@@ -27,30 +29,31 @@ unneeded=(
 )
 
 main() {
-  local wheels
-  wheels=$(mktemp -d)
-  trap "rm -rf '$wheels'" EXIT
-  install_packages "$wheels"
-  trim
-  if [[ $kind == spark ]]; then add_spark; fi
-  add_launchers
-  "$python" "$source/spark_jobs/shim/image_sbom.py" "$libraries" "$kind"
-  compile
+  if [[ $part != ours ]]; then install_libraries; fi
+  if [[ $part != libraries ]]; then install_ours; fi
 }
 
-install_packages() {
-  "$python" -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$1" "$source"
+install_libraries() {
   rm -rf "$libraries"
   mkdir -p "$libraries"
   "$python" -m pip install --quiet --no-compile --no-build-isolation --target "$libraries" \
     --require-hashes --requirement "$lock"
   rm -rf "$libraries/bin"  # pip's own launchers name the Python that ran pip
-  "$python" -m pip install --quiet --no-compile --no-deps --target "$libraries" "$1"/headgate-*.whl
-}
-
-trim() {
   (cd "$libraries" && rm -rf "${unneeded[@]}")
   find "$libraries" -type f \( -name '*.cmd' -o -name '*.pyi' -o -name '*.pxd' \) -delete
+  echo "$libraries" | compile
+}
+
+install_ours() {
+  local wheels
+  wheels=$(mktemp -d)
+  trap "rm -rf '$wheels'" EXIT
+  "$python" -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$wheels" "$source"
+  "$python" -m pip install --quiet --no-compile --no-deps --target "$libraries" "$wheels"/headgate-*.whl
+  if [[ $kind == spark ]]; then add_spark; fi
+  add_launchers
+  "$python" "$source/spark_jobs/shim/image_sbom.py" "$libraries" "$kind"
+  sed -n "s|^\([^,]*\.py\),.*|$libraries/\1|p" "$libraries"/headgate-*.dist-info/RECORD | compile
 }
 
 add_spark() {
@@ -71,9 +74,10 @@ launcher() {
   chmod 755 "$libraries/bin/$1"
 }
 
-# Now, since the file system is read-only at run time; by content, since layers do not keep the times of files.
+# What is named on standard input. Now, since the file system is read-only at run time; by content, since layers do not
+# keep the times of files.
 compile() {
-  "$python" -m compileall -q -j 0 --invalidation-mode unchecked-hash -s "$root" "$libraries"
+  "$python" -m compileall -q -j 0 --invalidation-mode unchecked-hash -s "$root" -i -
 }
 
 main

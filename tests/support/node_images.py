@@ -2,7 +2,8 @@
 
 The images of `images/` are made by the scripts that their Containerfiles use too, on a Debian from mmdebstrap, and
 take their settings (environment, user, entry point) from the Containerfiles. Layers are kept in `build/images`, and
-made again when what they are made from has changed. `make tools` makes them before the tests.
+made again when what they are made from has changed; so are the libraries of others that our images have, which take
+most of the time and change with the locks alone. `make tools` makes them before the tests.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -141,11 +143,29 @@ def _bootstrap(packages: Path, user: Path, to: Path) -> None:
 
 def _install(kind: str, to: Path) -> None:
     with tempfile.TemporaryDirectory(dir=LAYERS) as root:
-        environment = {**os.environ, "PYTHON": sys.executable}
-        _run(RECIPES / "build" / "rootfs.sh", root, kind, environment=environment)
+        _run("cp", "--archive", "--link", f"{_libraries(kind)}/.", root, environment=os.environ)
+        _write_root(root, kind, "ours")
         with tarfile.open(to, "w") as layer:
             for entry in sorted(Path(root).iterdir()):
                 layer.add(entry, entry.name, filter=_as_root)
+
+
+def _libraries(kind: str) -> Path:
+    """Return the folder of the libraries of an image; make it unless it is there, instead of older ones."""
+    recipe = [RECIPES / "build" / "rootfs.sh", ROOT / "locks" / "build.txt", ROOT / "locks" / f"{kind}.txt"]
+    folder = LAYERS / f"{kind}-libraries-{_digest(recipe)[:KEY_LENGTH]}"
+    if not folder.exists():
+        for older in LAYERS.glob(f"{kind}-libraries-*"):
+            shutil.rmtree(older)
+        unfinished = folder.with_suffix(".new")
+        _write_root(unfinished, kind, "libraries")
+        unfinished.rename(folder)
+    return folder
+
+
+def _write_root(root: str | Path, kind: str, part: str) -> None:
+    environment = {**os.environ, "PYTHON": sys.executable}
+    _run(RECIPES / "build" / "rootfs.sh", root, kind, part, environment=environment)
 
 
 def _write_files(to: Path, files: Mapping[str, Path]) -> None:
