@@ -60,12 +60,21 @@ class Person:
         return {name: values[start:end].strip() for (name, start), end in zip(starts, ends, strict=True)}
 
     def sees(self, **columns: str) -> dict[str, str]:
-        """Wait until the columns show this, and return all of them."""
-        wanted = {name.upper(): value for name, value in columns.items()}
-        return self.waits_for(
-            lambda: shown if wanted.items() <= (shown := self.columns()).items() else None,
-            f"columns {wanted}",
-        )
+        """Wait until the columns show this, and return all of them.
+
+        kubectl is asked again where the resource is another one than before.
+        """
+        wanted, before = {name.upper(): value for name, value in columns.items()}, ""
+
+        def look() -> dict[str, str] | None:
+            nonlocal before
+            version = self.application()["metadata"]["resourceVersion"]
+            if version == before:
+                return None
+            before = version
+            return shown if wanted.items() <= (shown := self.columns()).items() else None
+
+        return self.waits_for(look, f"columns {wanted}")
 
     def condition(self, kind: str) -> Said:
         """Return a condition."""
@@ -81,8 +90,8 @@ class Person:
 
     def events(self) -> list[Said]:
         """Return the Events of the application, the oldest first."""
-        of_it = f"involvedObject.kind=SparkApplication,involvedObject.name={self._name}"
-        found = self._cluster.get("events", "-n", self._namespace, "--field-selector", of_it)["items"]
+        of_it = f"fieldSelector=involvedObject.kind=SparkApplication,involvedObject.name={self._name}"
+        found = self._read(f"api/v1/namespaces/{self._namespace}/events?{of_it}")["items"]
         ordered = sorted(found, key=lambda event: event["lastTimestamp"] or event["eventTime"])
         return [Said(event["type"], event["reason"], event["message"]) for event in ordered]
 
@@ -97,12 +106,13 @@ class Person:
 
     def application(self) -> dict[str, Any]:
         """Return the resource."""
-        return self._cluster.get("hgapp", self._name, "-n", self._namespace)
+        of_ours = f"apis/headgate.dev/v1alpha1/namespaces/{self._namespace}/sparkapplications"
+        return self._read(f"{of_ours}/{self._name}")
 
     def pods(self, role: str) -> list[dict[str, Any]]:
         """Return the pods of its `driver` or of its `executor`s."""
-        selector = f"headgate.dev/application={self._name},headgate.dev/role={role}"
-        items: list[dict[str, Any]] = self._cluster.get("pods", "-n", self._namespace, "-l", selector)[
+        selector = f"labelSelector=headgate.dev/application={self._name},headgate.dev/role={role}"
+        items: list[dict[str, Any]] = self._read(f"api/v1/namespaces/{self._namespace}/pods?{selector}")[
             "items"
         ]
         return items
@@ -134,6 +144,12 @@ class Person:
             return wait_until(ask, what, SECONDS)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self._everything()}") from None
+
+    def _read(self, path: str) -> dict[str, Any]:
+        """Return what is there, without a process: whoever waits looks again and again."""
+        found = self._cluster.read(f"/{path}")
+        assert found is not None, f"nothing is at {path}"
+        return found
 
     def _everything(self) -> str:
         """Return all of it, what is read first at the beginning: a long report is cut."""
