@@ -16,7 +16,7 @@ import pyspark
 import pytest
 from laws.cover import audit_checkpoints
 
-from support.driver import ENVIRONMENT, QUICK_START
+from support.driver import ENVIRONMENT, QUICK_START, SHARING
 
 ROOT = Path(__file__).parents[2]
 JAR = ROOT / "spark_jobs/headgate_spark/jars/headgate-shim.jar"
@@ -39,7 +39,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         str(SPARK / "bin/spark-submit"),
         *("--master", "local[1]", "--jars", str(JAR)),
         *("--conf", "spark.ui.enabled=false", "--conf", f"spark.headgate.metrics.port={free_port()}"),
-        *("--conf", f"spark.driver.defaultJavaOptions={QUICK_START}"),
+        *("--conf", f"spark.driver.defaultJavaOptions={QUICK_START} {SHARING}"),
         *(shutil.copy(JOB, folder), str(folder)),  # beside it are files with names of Python's own modules
     ]
     env = {

@@ -57,7 +57,7 @@ def shared_session() -> SparkSession:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("headgate-tests")
-    # At the end of the class path, the shim first, as a driver has it: so `CLASSES` fits.
+    # At the end of the class path: so `CLASSES` fits.
     os.environ["SPARK_DIST_CLASSPATH"] = f"{jar_path()}:{faulty_files.jar()}"
     stores = faulty_files.conf() | {"spark.hadoop.fs.faulty.impl.disable.cache": "true"}
     for key, value in (SETTINGS | stores | connector_conf()).items():
