@@ -22,6 +22,7 @@ import pytest
 from docs import notebook
 
 from support import packaged, pythons
+from support.driver import QUICK_START, SHARING
 from support.guide import Guide
 from support.packaged import copy_of_the_checkout
 
@@ -276,6 +277,7 @@ def like_a_newcomer(spark: Path) -> dict[str, str]:
         "PATH": f"{Path(sys.executable).parent}:{spark / 'bin'}:{os.environ['PATH']}",
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
+        "JDK_JAVA_OPTIONS": f"{QUICK_START} {SHARING}",
     }
 
 
@@ -343,7 +345,10 @@ def test_the_commands_of_the_tutorial_do_what_it_says(built: Built, tmp_path: Pa
 
 
 @pytest.mark.spark
-def test_the_cells_of_the_notebook_do_what_it_says(built: Built, tmp_path: Path) -> None:
+def test_the_cells_of_the_notebook_do_what_it_says(
+    built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", f"{QUICK_START} {SHARING}")
     (tmp_path / "dist").symlink_to(built.folder)
     folder = tmp_path / "examples" / "tutorial"
     shutil.copytree(notebook.NOTEBOOK.parent, folder)
