@@ -111,6 +111,16 @@ def test_so_it_is_whoever_comes_and_goes_and_after_each_restart(splits, data, ra
     assert start[waiting] > before
 
 
+def test_idle_splits_give_their_turns_to_all_others_alike() -> None:
+    rooms = {str(split): 9 if split in {1, 5, 6} else 0 for split in range(12)}
+    start, had_turn = dict.fromkeys(rooms, 0), {}
+    for planning in range(1, 121):
+        ends = ends_after(1, start, rooms, had_turn)
+        had_turn |= {split: planning for split, end in ends.items() if end > start[split]}
+        start = ends
+    assert [start[split] for split in ("1", "5", "6")] == [40, 40, 40]
+
+
 # Sources
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.batch import PlannedBatch
-from headgate_spark.planner.model import BatchReport
+from headgate_spark.planner.model import BatchReport, TakeUpTo
 from headgate_spark.planner.reading import Take
 from headgate_spark.planner.rounds import Round
 from headgate_spark.planner.source import SourceState
@@ -28,6 +28,10 @@ class Booking:
         if self.batch is None:
             self.batch = self._begun(current, now)
         state.had_turn = self._query.plannings
+        if isinstance(take, TakeUpTo) and count is not None and count < len(take.ends):
+            at = state.position or {}
+            moved = [split for split, end in take.ends.items() if end > at.get(split, end)]
+            state.splits_had_turn |= dict.fromkeys(moved, self._query.plannings)
         self.batch.add(state, take, count, now)
 
     def _begun(self, current: Round, now: float) -> PlannedBatch:

@@ -121,5 +121,5 @@ def take(
             return TakeBytes(most), None
         return TakeLimit(state.files.for_records(count, grows_freely=grows_freely)), None
     start = state.position or {}
-    ends = ends_after(count, start, limits.rooms(state))
+    ends = ends_after(count, start, limits.rooms(state), state.splits_had_turn)
     return TakeUpTo(ends), sum(ends.values()) - sum(start.values())

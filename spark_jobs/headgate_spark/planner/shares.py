@@ -52,25 +52,36 @@ def room(start: Position, latest: Position, *bounds: Position) -> dict[str, int]
     }
 
 
-def ends_after(count: int, start: Position, rooms: Mapping[str, int]) -> dict[str, int]:
+def ends_after(
+    count: int, start: Position, rooms: Mapping[str, int], had_turn: Mapping[str, int] | None = None
+) -> dict[str, int]:
     """Return the end of each split after `count` records more, divided by `rooms`; never before its start."""
-    shares = rooms if count == sum(rooms.values()) else divide(count, rooms, rooms, sum(start.values()))
+    is_all = count == sum(rooms.values())
+    shares = rooms if is_all else divide(count, rooms, rooms, sum(start.values()), had_turn)
     return {split: begin + shares.get(split, 0) for split, begin in start.items()}
 
 
-def divide(total: int, weights: Mapping[K, int], caps: Mapping[K, int], turn: int = 0) -> dict[K, int]:
+def divide(
+    total: int,
+    weights: Mapping[K, int],
+    caps: Mapping[K, int],
+    turn: int = 0,
+    had_turn: Mapping[K, int] | None = None,
+) -> dict[K, int]:
     """Divide `total` by `weights`; nobody gets more than its cap.
 
     The sum is `min(total, sum of caps)` exactly (over those with a weight). Where there is less than one record for
-    each, `turn` says with which of all keys it begins, whether that one has something or not. Pass how many records
-    they had before: then each time goes on where the last one ended, whoever comes and goes, and after a restart.
+    each, those come first whose last turn, by `had_turn`, is the longest ago. Of equals `turn` says with which of all
+    keys it begins, whether that one has something or not: pass how many records they had before, and nobody waits for
+    ever, whoever comes and goes, and after a restart. Alone it is uneven: who comes behind idle ones has their turns.
     """
     open_for = [key for key, weight in weights.items() if weight > 0 and caps[key] > 0]
     total = max(0, total)
     shares = dict.fromkeys(weights, 0)
     if total < len(open_for):
         places = {key: (place - turn) % len(weights) for place, key in enumerate(weights)}
-        open_for.sort(key=places.__getitem__)
+        had = had_turn or {}
+        open_for.sort(key=lambda key: (had.get(key, 0), places[key]))
     shares |= dict.fromkeys(open_for[:total], 1)
     if total <= len(open_for):
         return shares

@@ -96,7 +96,8 @@ class QueryState:
         for source, position in (resumed or {}).items():
             self.sources[source].moved_to(position)
         for place, state in enumerate(self.sources.values()):
-            state.had_turn = (place - (batch or 0)) % len(self.sources) - len(self.sources)
+            begun = 0 if batch is None else batch + 1
+            state.had_turn = (place - begun) % len(self.sources) - len(self.sources)
         self.gate = Gate(self.settings.intervals, now)
         self.hybrid = Hybrid(where_it_goes_on(hybrid or HybridMemory(), resumed or {}))
         self.sizer = BatchSizer(memory, pace)
