@@ -15,6 +15,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from headgate_spark.engine.checkpoint import CheckpointInUseError, is_for_one_run
+from headgate_spark.engine.checkpoint_state import CheckpointState
 from headgate_spark.engine.fence import LOOK_SECONDS, SETTLE_SECONDS, Epoch, Newcomer, Owner, epochs_among
 from headgate_spark.engine.fence_owner import begin_of, is_gone, lineage_in, newcomer, owner, this_machine
 from headgate_spark.engine.fencing import (
@@ -25,6 +26,7 @@ from headgate_spark.engine.fencing import (
     folder_of,
     take_over_in,
 )
+from headgate_spark.engine.resumption import Resumption
 from headgate_spark.runtime import fences
 from support.faulty_directory import Fault, FaultyDirectory
 
@@ -384,3 +386,26 @@ def test_a_folder_has_one_name_by_whatever_links_it_is_reached(tmp_path: Path) -
 )
 def test_what_spark_makes_for_one_run_needs_none(checkpoint: str, only_one: bool) -> None:
     assert is_for_one_run(checkpoint) is only_one
+
+
+def test_a_checkpoint_that_could_not_be_read_is_read_again_once_it_is_held() -> None:
+    class Hiccup:
+        def __init__(self) -> None:
+            self.left = [OSError("the name node is in safe mode"), OSError("still"), Resumption(7)]
+
+        def resumption(self) -> Resumption:
+            left = self.left.pop(0)
+            if isinstance(left, OSError):
+                raise left
+            return left
+
+        batches = SimpleNamespace(load=lambda: None, save=lambda _: None)
+
+    fence: Any = SimpleNamespace(has_waited=False, go_on=lambda: FenceAnswer(held="epoch"))
+    state = CheckpointState("orders", Hiccup(), fence=fence)  # type: ignore[arg-type]
+    state.resume(None, with_topics=False)
+    found = []
+    for _ in range(2):
+        assert state.stand().held == "epoch"
+        found.append(state.resumption.batch)
+    assert found == [None, 7]

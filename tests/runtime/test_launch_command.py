@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -73,7 +75,10 @@ def test_an_option_that_cannot_be_is_a_usage_error(
 
 
 def test_an_archive_is_no_script(tmp_path: Path) -> None:
-    ended = launched(tmp_path, b"PK\x03\x04\0\0")
+    archive = io.BytesIO(b"#!/usr/bin/env python3\n")  # as zipapp, pex and shiv begin theirs
+    with zipfile.ZipFile(archive, "a") as file:
+        file.writestr("__main__.py", "")
+    ended = launched(tmp_path, archive.getvalue())
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "job.py: is an archive and not a script; name the script to run" in ended.stderr
 

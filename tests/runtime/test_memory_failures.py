@@ -299,6 +299,19 @@ def test_a_query_that_is_started_with_another_batch_or_more_room_is_not_held_to_
     assert BatchMemory.of(driver.checkpoint.batches.load()).failure is None
 
 
+def test_a_failure_stands_where_nobody_can_read_with_which_batch_a_query_goes_on():
+    checkpoint = UnfinishedCheckpoint()
+    driver = DriverProcess(checkpoint)
+    for number in (1, 2):
+        driver.run("java.lang.OutOfMemoryError: Java heap space", number=number)
+
+    def unread():
+        raise OSError("the name node is in safe mode")
+
+    checkpoint.resumption = unread
+    assert driver.run(None, number=3).startswith("refuse:query orders: batch 7 has failed 2 times")
+
+
 def test_other_failures_of_the_same_batch_do_not_count():
     checkpoint = UnfinishedCheckpoint()
     DriverProcess(checkpoint).run("java.lang.OutOfMemoryError: Java heap space")

@@ -8,6 +8,7 @@ lost (`engine.beside`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 import structlog
@@ -88,6 +89,9 @@ class CheckpointState:
         if standing.held is not None and self._fence.has_waited:
             self.resumption = self._checkpoint.resumption()  # another driver may have gone on meanwhile
             self._fence.has_waited = False
+        elif standing.held is not None and not self.resumption.is_read:
+            with suppress(Exception):  # said when it could not be read first
+                self.resumption = self._checkpoint.resumption()
         return standing
 
     def left(self) -> Resumption:

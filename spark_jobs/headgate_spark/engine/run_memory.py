@@ -74,6 +74,8 @@ class RunMemory:
         Under others, and of another checkpoint, that failure is not among what was kept.
         """
         left, kept = self._state.resumption, self._state.memory.failure
+        if not left.is_read:
+            return True  # nobody knows, so what was said before stands
         return left.repeats and kept is not None and left.batch == kept.batch == failure.batch
 
     # Failures: each of these notes one, and returns which batch it was and how often it has failed -----

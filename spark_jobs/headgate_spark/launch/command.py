@@ -12,6 +12,7 @@ import json
 import os
 import stat
 import sys
+import zipfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -208,8 +209,7 @@ def _is_file(path: Path) -> bool | None:
 
 def _is_archive(file: Path) -> bool:
     """Tell whether a file is a zip, as eggs, wheels and jars are too."""
-    with file.open("rb") as opened:
-        return opened.read(4) == b"PK\x03\x04"
+    return zipfile.is_zipfile(file)
 
 
 def _note(announcement: Announcement, note: str) -> None:
