@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 
 import pytest
 
-from headgate.adapters.kubernetes.client import Manifest
+from headgate.adapters.kubernetes.client import Kind, Manifest
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.api.crd import custom_resource_definition
+from headgate.controller.cluster import PUBLISHED_SECONDS
 from headgate.controller.reconciliation import ReconcileOptions
+from headgate.errors import ApiUnavailable
 from headgate.key import Key
 from support.looping import query, source
 from support.operating import KEY, Operation
@@ -72,6 +75,47 @@ def test_what_a_newer_crd_fills_in_refuses_no_resource_and_what_somebody_sets_do
     assert "spec.queries[delays].newer" in stalled["message"]
     assert "later" not in stalled["message"]
     assert o.pod["metadata"]["uid"] == uid
+
+
+def test_nobody_is_refused_while_it_is_not_known_what_a_newer_crd_fills_in() -> None:
+    async def fails(_kind: Kind) -> Manifest:
+        raise ApiUnavailable("the API server does not answer")
+
+    o = Operation()
+    o.run()
+    o.cluster.description = of_a_later_version()
+    told = o.cluster.describe
+    o.cluster.describe = fails  # type: ignore[method-assign]
+    o.declare(driver={"memory": "1g", "later": "1Gi"}, ttlAfterFinished="1h")
+    o.reconciles(1)
+    assert isinstance(o.failed, ApiUnavailable)
+    assert o.condition("Stalled")["status"] == "False"
+    o.cluster.describe = told  # type: ignore[method-assign]
+    o.cluster.now += PUBLISHED_SECONDS
+    o.reconciles(2)
+    assert (o.state(), o.condition("Stalled")["status"]) == ("Running", "False")
+
+
+def test_whoever_comes_while_it_is_read_waits_for_the_same_answer() -> None:
+    looks: list[Kind] = []
+
+    async def describe(kind: Kind) -> Manifest:
+        looks.append(kind)
+        await asyncio.sleep(0)
+        return of_a_later_version()
+
+    async def both() -> None:
+        await asyncio.gather(
+            *(o.controller.reconcile(Key(KEY.namespace, name)) for name in ("flights", "others"))
+        )
+
+    o = Operation()
+    o.cluster.describe = describe  # type: ignore[method-assign]
+    for name in ("flights", "others"):
+        o.declare(name, driver={"memory": "1g", "later": "1Gi"})
+    o.deliver()
+    asyncio.run(both())
+    assert (len(looks), o.refused) == (1, [])
 
 
 def test_a_spec_that_is_refused_is_said_once() -> None:

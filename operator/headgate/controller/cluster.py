@@ -9,6 +9,7 @@ What a reconcile has written comes back by the watches. It is known by then from
 reconcile: without that, a start would be three reconciles.
 """
 
+import asyncio
 import math
 import random
 import time
@@ -37,7 +38,7 @@ from headgate.controller.record import (
     is_to_stop,
     minimal_application,
 )
-from headgate.errors import ApiConflict, ApiNotFound, TransientError
+from headgate.errors import ApiConflict, ApiNotFound, ApiUnavailable, TransientError
 from headgate.key import Key
 from headgate.reconcile.loop import Outcome
 
@@ -77,6 +78,9 @@ class Controller:
         self._published: Schema | None = None
         """What the API server knows of a resource, as read last; `None`: it need not have been read."""
         self._published_at = -math.inf
+        self._unread: ApiUnavailable | None = None
+        """Why that could not be read last; `None`: it was, or is published to nobody."""
+        self._reading = asyncio.Lock()
         self.history = StoreHistory()
         """Compares what is read with what was known before."""
         self._around = Surroundings(
@@ -149,10 +153,13 @@ class Controller:
         return self._clock() if record.is_surprised else look_again_at
 
     async def _reconcile(self, key: Key, manifest: Manifest, record: ApplicationRecord) -> float:
-        now, declared = self._clock(), self._declared(key, manifest, record)
-        if isinstance(declared, RefusedSpec) and abs(now - self._published_at) >= PUBLISHED_SECONDS:
-            await self._read_definition(now)
+        declared = self._declared(key, manifest, record)
+        if isinstance(declared, RefusedSpec):
+            await self._read_definition()
             declared = self._declared(key, manifest, record)
+            if isinstance(declared, RefusedSpec) and self._unread is not None and not is_to_stop(manifest):
+                raise self._unread  # a newer CRD may have filled it in: it is tried again, and nothing is told
+        now = self._clock()
         sight = Sight(
             application=manifest,
             pods=self.cache.pods(key),
@@ -173,12 +180,21 @@ class Controller:
             minimal_application(manifest), jitter=self._jitter(), refused=declared
         )
 
-    async def _read_definition(self, now: float) -> None:
-        """Read what the API server knows of a resource: a newer CRD may have filled in what is refused."""
-        self._published_at = now
-        with suppress(TransientError):
-            found = described(await self._cluster.describe(APPLICATIONS))
-            self._published = self._published if found == self._published else found
+    async def _read_definition(self) -> None:
+        """Read what the API server knows of a resource, unless it was read just now: a newer CRD may have filled in
+        what is refused. Whoever comes meanwhile waits for the same answer."""
+        async with self._reading:
+            if abs(self._clock() - self._published_at) < PUBLISHED_SECONDS:
+                return
+            self._unread = None
+            try:
+                found = described(await self._cluster.describe(APPLICATIONS))
+                self._published = self._published if found == self._published else found
+            except ApiUnavailable as error:
+                self._unread = error
+            except TransientError:
+                pass  # it is not told to us: as where it has always been the same
+            self._published_at = self._clock()
 
     async def _let_go_in_time(self, key: Key, record: ApplicationRecord) -> None:
         """Let an application go that should have gone by now: a reconcile that fails each time must not keep it.
