@@ -112,15 +112,20 @@ def unknown_members(text: str) -> Iterator[str]:
 
     A document of a newer minor version may have members that this driver does not know.
     """
-    if not is_of_newer_form(text):
-        members = json.loads(text)
-        del members["schemaVersion"]
+    members = json.loads(text)
+    if not _is_of_newer_form(members.pop("schemaVersion")):
         yield from unknown(ControlDocument, members)
 
 
-def is_of_newer_form(text: str) -> bool:
-    """Return whether a document that can be taken may have members that are not known here."""
-    _, _, minor = json.loads(text)["schemaVersion"].partition(".")
+def says_more(text: str) -> bool:
+    """Return whether a document that can be taken says what is not known here, as one of a newer form may."""
+    members = json.loads(text)
+    is_newer = _is_of_newer_form(members.pop("schemaVersion"))
+    return is_newer and any(True for _ in unknown(ControlDocument, members))
+
+
+def _is_of_newer_form(version: str) -> bool:
+    _, _, minor = version.partition(".")
     return minor.isdecimal() and int(minor[:6]) > MINOR_VERSION
 
 

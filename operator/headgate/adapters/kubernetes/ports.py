@@ -33,7 +33,7 @@ from headgate.decision.situation import SCRIPT_SECONDS
 from headgate.reconcile.launch import Launch
 from headgate.reconcile.ports import Event
 from headgate_contract import ControlDocument, Refusal
-from headgate_contract.receiving import is_of_newer_form, read, write
+from headgate_contract.receiving import read, says_more, write
 
 KILL_GRACE_SECONDS = 1
 """The least that still leaves it to the kubelet to say that the container has ended: with 0 the API server
@@ -158,8 +158,8 @@ class PodAnnotation:
     def published(self) -> ControlDocument | None:
         """Return the document of the driver that lives, or the one that the next driver gets.
 
-        None is one that a newer operator has left: what it says beyond that is known here would stay in force, though
-        the resource does not say it any more.
+        None is one of a newer operator that says more than is known here: that would stay in force, though the
+        resource does not say it any more.
         """
         if self._pod is None:
             return self._pending.document
@@ -167,7 +167,7 @@ class PodAnnotation:
         if text is None:
             return None
         document = read(text)
-        return None if isinstance(document, Refusal) or is_of_newer_form(text) else document
+        return None if isinstance(document, Refusal) or says_more(text) else document
 
     def publish(self, document: ControlDocument) -> None:
         """Give the document to the driver that lives, or keep it for the next one."""
