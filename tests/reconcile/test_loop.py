@@ -239,11 +239,25 @@ def test_a_lag_says_nothing_while_nobody_knows_what_holds_its_source() -> None:
     for passed in (61.0, 50.0, 50.0):
         loop.acknowledged_reconcile(passed)
         assert (backlog_of(loop), condition(loop, "Backlog").status) == (False, ConditionStatus.UNKNOWN)
+        assert "so no lag counts" in (condition(loop, "MetricsAvailable").message or "")
     loop.world.metrics.lacks.clear()
     loop.world.metrics.reports(sources={"flights": {**lag(9999)["flights"], "paused": 0.0}})
     for _ in range(3):
         loop.acknowledged_reconcile(35.0)
     assert backlog_of(loop) is True
+
+
+@pytest.mark.parametrize(("on_outage", "stays"), [("Hold", True), ("Normal", False)])
+def test_lags_that_say_nothing_are_an_outage(on_outage: str, stays: bool) -> None:
+    loop = Loop(declared=application(metrics={"onOutage": on_outage}))
+    loop.run_until_running()
+    loop.world.metrics.reports(sources=lag(9999))
+    loop.acknowledged_reconcile()
+    assert backlog_of(loop) is True
+    loop.world.metrics.lacks[Column.EXCEPTIONS] = loop.now
+    for _ in range(3):
+        loop.acknowledged_reconcile(50.0)
+    assert backlog_of(loop) is stays
 
 
 # Metrics outage -----------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def decide(
     memory = memory.for_attempt(seen.attempt, kept=restarted_for_verdict)
     if seen.driver_votes is not None:
         memory = replace(memory, driver_votes=seen.driver_votes or None)
-    outage = metrics_are_out(seen, policy)
+    outage = metrics_are_out(seen, policy, driver_votes=memory.driver_votes is True)
     ballots = tuple(_ballots(seen, policy, memory, outage=outage))
     backlog, reason = _count(ballots)
     holds = not (outage and policy.on_outage is OnOutage.NORMAL)
@@ -112,19 +112,25 @@ def decide(
     return verdict, _remember(memory, ballots)
 
 
-def metrics_are_out(seen: Observation, policy: QueryPolicy) -> bool:
-    """Return whether every metric that a configured voter reads is unknown. Where none reads any, none is missed."""
+def metrics_are_out(seen: Observation, policy: QueryPolicy, *, driver_votes: bool) -> bool:
+    """Return whether every metric that a configured voter reads is unknown. Where none reads any, none is missed.
+
+    Lags that say nothing, since nobody knows what holds their source, are as good as unknown.
+    """
+    by_lag = driver_votes or not seen.holds_are_stale
     inputs = [
-        value for source in policy.sources for value in _metric_inputs(seen.source(source.name), source)
+        value
+        for source in policy.sources
+        for value in _metric_inputs(seen.source(source.name), source, by_lag=by_lag)
     ]
     return bool(inputs) and all(value is None for value in inputs)
 
 
-def _metric_inputs(seen: SourceObservation, source: SourcePolicy) -> Iterable[float | None]:
+def _metric_inputs(seen: SourceObservation, source: SourcePolicy, *, by_lag: bool) -> Iterable[float | None]:
     if source.watermark_lag_seconds is not None:
-        yield from (seen.watermark_lag_seconds, seen.pending_records)
+        yield from (seen.watermark_lag_seconds, seen.pending_records) if by_lag else (None,)
     if source.pending_records is not None:
-        yield seen.pending_records
+        yield seen.pending_records if by_lag else None
     if source.query_configured:
         yield seen.query_value
 

@@ -98,6 +98,11 @@ def _throttled(seen: Seen, memory: LoopMemory) -> Untimed:
 def _metrics_available(seen: Seen) -> Untimed:
     if seen.metrics is not None:
         message = "the driver's metrics are known"
+        if not seen.knows_exceptions:
+            message = (
+                "lags are known, but not which sources are paused, held or finished, so no lag counts: Prometheus "
+                "fails to answer that, or warns that a store is missing"
+            )
         if seen.outage is not None:
             message = f"last known {duration_text(seen.now - seen.metrics.at)} ago: {seen.outage.message}"
         return Untimed("MetricsAvailable", TRUE, SCRAPED, message)
