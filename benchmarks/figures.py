@@ -206,7 +206,7 @@ def generated(results: Mapping[str, Attempts]) -> dict[Path, str]:
     pages = {file: with_figures(file.read_text(encoding="utf-8"), lines) for file, lines in tables.items()}
     if picture.RECORDED.exists():
         pages[picture.PICTURE] = picture.draw(json.loads(picture.RECORDED.read_text(encoding="utf-8")))
-    if opponents.is_measured(alternatives := rows.get("alternatives", {})):
+    if opponents.is_measured(alternatives := results.get("alternatives", {})):
         pages[opponents.PICTURE] = opponents.draw(alternatives)
     drawn = {
         RESULTS / f"{name}.html": plot.render(of[name], title) for name, title in PLOTS.items() if of[name]

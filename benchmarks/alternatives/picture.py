@@ -1,13 +1,13 @@
 """The picture of one backlog beside what one would otherwise choose: time, unit of failure and processor time.
 
-`make generate` draws it from `benchmarks/results/alternatives.json`, and `make lint` compares. It has the last rounds
-of the aggregation, and from the screening the ways that take no part in these. Other ways to set what is ours
-(`by_rows`, `uncounted`) are left out.
+`make generate` draws it from `benchmarks/results/alternatives.json`, and `make lint` compares. It has the rounds of
+the aggregation, over the latest days as in the tables (`benchmarks.standing`), and from the screening the ways that
+take no part in these. Other ways to set what is ours (`by_rows`, `uncounted`) are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,8 @@ from benchmarks.alternatives.opponents import CAPS, FLINK_BATCH
 from benchmarks.backlog.rounds import BATCH, GOVERNED, UNCAPPED
 from benchmarks.demo.chart import WIDTH, Scale, short
 from benchmarks.local.statistics import median
+from benchmarks.result_file import Attempt
+from benchmarks.standing import latest_days
 
 PICTURE: Final = Path("docs/images/alternatives.svg")
 SCREENING, ROUNDS = "aggregation_screening", "aggregation_vs_best_flink"
@@ -44,25 +46,41 @@ def called(way: str) -> str:
     return f"Flink, {BACKENDS[backend]}, {checkpoint}{mini}"
 
 
-def ways(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, float, float]]:
+def ways(made: Mapping[str, Sequence[Attempt]]) -> dict[str, tuple[float, float, float]]:
     """Return of each way its seconds, the records that a failure repeats, and processor seconds of a million records.
 
-    All of them are medians; a failure repeats what is between two commits, as their mean.
+    Each is the median over the latest days on which the way was measured, and of a day the median of its rounds. A
+    failure repeats what is between two commits, as their mean.
     """
     found: dict[str, tuple[float, float, float]] = {}
     for figure in (SCREENING, ROUNDS):
-        details = rows[figure]["details"]
-        for way in details["seconds"]:
-            seconds, commits, used = (
-                median(details[part][way]) for part in ("seconds", "batches", "cpu_seconds")
-            )
-            found[way] = seconds, details["records"] / commits, used / details["records"] * 1e6
+        days = [costs_of(day["details"]) for day in latest_days(made[figure]) if has_costs(day)]
+        for way in dict.fromkeys(way for day in days for way in day):
+            seconds, repeated, used = zip(*(day[way] for day in days if way in day), strict=True)
+            found[way] = median(seconds), median(repeated), median(used)
     return {way: found[way] for way in sorted(found, key=lambda each: found[each][0]) if is_shown(way)}
 
 
-def is_measured(rows: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Tell whether there is something to draw: of a figure that failed there is not."""
-    return all("cpu_seconds" in rows.get(figure, {}).get("details", {}) for figure in (SCREENING, ROUNDS))
+def costs_of(details: Mapping[str, Any]) -> dict[str, tuple[float, float, float]]:
+    """Return the costs of each way on one day."""
+    records = details["records"]
+    costs: dict[str, tuple[float, float, float]] = {}
+    for way in details["seconds"]:
+        seconds, commits, used = (
+            median(details[part][way]) for part in ("seconds", "batches", "cpu_seconds")
+        )
+        costs[way] = seconds, records / commits, used / records * 1e6
+    return costs
+
+
+def has_costs(attempt: Attempt) -> bool:
+    """Tell whether an attempt says what each way took of the processor."""
+    return "cpu_seconds" in attempt.get("details", {})
+
+
+def is_measured(made: Mapping[str, Sequence[Attempt]]) -> bool:
+    """Tell whether there is something to draw: of a figure whose last attempt failed there is not."""
+    return all(figure in made and has_costs(made[figure][-1]) for figure in (SCREENING, ROUNDS))
 
 
 def is_shown(way: str) -> bool:
@@ -70,12 +88,12 @@ def is_shown(way: str) -> bool:
     return way in NAMES or way.startswith("flink_")
 
 
-def draw(rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the picture of what is shown of the figures, by their ids."""
-    taken = ways(rows)
+def draw(made: Mapping[str, Sequence[Attempt]]) -> str:
+    """Return the picture of what the attempts at the figures come to, by their ids."""
+    taken = ways(made)
     x = Scale(0, max(seconds for seconds, _, _ in taken.values()), LEFT, WIDTH - RIGHT)
     height = HEAD + ROW * len(taken) + 8
-    head = f'<text class="unit" x="{LEFT}" y="18">{escape(title(rows))}</text>'
+    head = f'<text class="unit" x="10" y="18">{escape(title(made))}</text>'
     body = "".join(
         row(way, HEAD + ROW * number, x, *costs) for number, (way, costs) in enumerate(taken.items())
     )
@@ -86,9 +104,9 @@ def draw(rows: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
-def title(rows: Mapping[str, Mapping[str, Any]]) -> str:
+def title(made: Mapping[str, Sequence[Attempt]]) -> str:
     """Say what the numbers of a row are."""
-    records = short(rows[ROUNDS]["details"]["records"])
+    records = short(made[ROUNDS][-1]["details"]["records"])
     return f"seconds for {records} records; records that a failure repeats; processor seconds for a million records"
 
 

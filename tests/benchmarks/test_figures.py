@@ -164,16 +164,45 @@ def test_the_plot_is_drawn_where_there_are_results():
 def test_one_backlog_is_drawn_with_every_opponent_by_a_name_that_a_reader_knows():
     ways = [*FLINK, *CAPS, "plain_uncapped", "batch", "headgate", "by_rows", "uncounted"]
     costs = {part: {way: [2.0] for way in ways} for part in ("seconds", "batches", "cpu_seconds")}
-    of_all = {"details": {"records": 10_000_000, **costs}}
-    costs = {
-        part: {"headgate": [number]}
-        for part, number in (("seconds", 1.5), ("batches", 1), ("cpu_seconds", 30))
-    }
-    rows = {opponents.SCREENING: of_all, opponents.ROUNDS: {"details": {"records": 10_000_000, **costs}}}
-    drawn = ET.fromstring(opponents.draw(rows))
+    of_all = [{"date": "2026-11-22", "value": 2, "details": {"records": 10_000_000, **costs}}]
+    made = {opponents.SCREENING: of_all, opponents.ROUNDS: [rounds("2026-11-22", headgate=1.5)]}
+    drawn = ET.fromstring(opponents.draw(made))
     assert {opponents.called(way) for way in ways[:-2]} <= {text.text for text in drawn.iter(f"{SVG}text")}
-    assert "1.5 s; 10M; 3.0 CPU s" in opponents.draw(rows), "the rounds hold against the screening"
+    said = next(text for text in drawn.iter(f"{SVG}text") if text.text == opponents.title(made))
+    assert said.get("x") == "10", "a wide font would have it cut on the right"
+    assert "1.5 s; 1M; 3.0 CPU s" in opponents.draw(made), "the rounds hold against the screening"
     assert not opponents.is_measured({opponents.SCREENING: of_all})
+    failed = {"date": "2026-11-23", "value": None}
+    assert not opponents.is_measured({**made, opponents.ROUNDS: [*made[opponents.ROUNDS], failed]})
+
+
+def rounds(date, **seconds):
+    """An attempt of one day: each way repeats all records after a failure, and takes two cores."""
+    costs = {
+        "seconds": {way: [taken] for way, taken in seconds.items()},
+        "batches": {way: [1] for way in seconds},
+        "cpu_seconds": {way: [2 * taken] for way, taken in seconds.items()},
+    }
+    return {"date": date, "value": 1, "details": {"records": 1_000_000, **costs}}
+
+
+def test_one_backlog_is_drawn_as_the_median_over_the_latest_days_of_each_way():
+    made = {
+        opponents.SCREENING: [rounds("2026-11-22", plain_50k=90.0)],
+        opponents.ROUNDS: [
+            rounds("2026-11-22", headgate=99.0, batch=99.0),
+            rounds("2026-11-23", headgate=8.0, batch=4.0),
+            rounds("2026-11-24", headgate=99.0, batch=99.0),
+            rounds("2026-11-24", headgate=7.0, flink_batch=6.0),
+            rounds("2026-11-25", headgate=3.0, batch=5.0),
+        ],
+    }
+    assert opponents.ways(made) == {
+        "batch": (4.5, 1_000_000, 9.0),
+        "flink_batch": (6.0, 1_000_000, 12.0),
+        "headgate": (7.0, 1_000_000, 14.0),
+        "plain_50k": (90.0, 1_000_000, 180.0),
+    }
 
 
 def test_the_readme_has_few_figures_and_says_how_many_of_all_do_not_hold():
