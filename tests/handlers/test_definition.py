@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
+
 from headgate.api.crd import custom_resource_definition
 from headgate.handlers.definition import CrdDifference, difference
 
@@ -68,6 +70,29 @@ def test_a_definition_without_a_value_of_the_status_is_in_the_way() -> None:
         "the CRD is older than this operator (0.1.0): it lacks status.queries[].sources[].unit: Bytes, so that a "
         "status could not be written; install this version's: headgate crd | kubectl apply --server-side -f -"
     )
+
+
+def test_a_field_that_takes_any_value_on_one_side_lacks_none() -> None:
+    schema = ours()
+    del at(schema, "status", "queries", "[]", "sources", "[]")["unit"]["enum"]
+    at(schema, "spec")["ttlAfterFinished"]["enum"] = ["1h", "2h"]
+    assert found(schema) == CrdDifference((), ())
+
+
+def test_values_of_the_members_of_a_list_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def with_reasons(*values: str) -> Schema:
+        schema = ours()
+        at(schema, "status")["reasons"] = {"type": "array", "items": {"type": "string", "enum": [*values]}}
+        return schema
+
+    def definition() -> dict[str, Any]:
+        return {"spec": {"versions": [{"schema": {"openAPIV3Schema": knows}}]}}
+
+    knows, older, without = with_reasons("Old", "New"), with_reasons("Old"), ours()
+    monkeypatch.setattr("headgate.handlers.definition.custom_resource_definition", definition)
+    assert found(knows) == CrdDifference((), ())
+    assert found(older) == CrdDifference(("status.reasons[]: New",), ())
+    assert found(without) == CrdDifference(("status.reasons",), ())
 
 
 def test_a_definition_without_a_setting_or_a_value_of_one_is_warned_of() -> None:

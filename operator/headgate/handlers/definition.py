@@ -61,7 +61,10 @@ def difference(document: Mapping[str, Any]) -> CrdDifference | None:
         return None
     (version,) = custom_resource_definition()["spec"]["versions"]
     here, there = set(_fields(version["schema"]["openAPIV3Schema"])), set(_fields(found))
-    return CrdDifference(_topmost(here - there), _topmost(there - here))
+    return CrdDifference(
+        lacking=_topmost(_unless_free(here - there, there)),
+        unheard_of=_topmost(_unless_free(there - here, here)),
+    )
 
 
 def _fields(root: Mapping[str, Any]) -> Iterator[str]:
@@ -70,12 +73,18 @@ def _fields(root: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _below(path: str, schema: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"{path}: {value}" for value in schema.get("enum", ()))
     for name, child in schema.get("properties", {}).items():
         yield f"{path}.{name}"
-        yield from (f"{path}.{name}: {value}" for value in child.get("enum", ()))
         yield from _below(f"{path}.{name}", child)
     if "items" in schema:
         yield from _below(f"{path}[]", schema["items"])
+
+
+def _unless_free(paths: set[str], others: set[str]) -> set[str]:
+    """Return `paths` less the values of a field for which the other side, which has `others`, names none."""
+    chosen = {path.partition(": ")[0] for path in others if ": " in path}
+    return {path for path in paths if ": " not in path or path.partition(": ")[0] in chosen}
 
 
 def _topmost(paths: set[str]) -> tuple[str, ...]:
