@@ -101,14 +101,13 @@ def with_defaults(value: Any, schema: Schema) -> Any:
 def without_filled_in(value: Any, ours: Schema, theirs: Schema) -> Any:
     """Return `value` less the fields that `theirs` alone knows, where they have what an API server fills in."""
     if isinstance(value, Mapping):
-        known, others = ours.get("properties", {}), theirs.get("properties", {})
         filled_in = {
             name: with_defaults(schema.get("default"), schema)
-            for name, schema in others.items()
-            if name in value and name not in known
+            for name, schema in theirs.get("properties", {}).items()
+            if name in value and _below(ours, name) is None
         }
         return {
-            name: without_filled_in(child, known.get(name, {}), others.get(name, {}))
+            name: without_filled_in(child, _below(ours, name) or {}, _below(theirs, name) or {})
             for name, child in value.items()
             if name not in filled_in or child != filled_in[name]
         }
