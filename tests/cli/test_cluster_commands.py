@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import re
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from headgate.api.crd import custom_resource_definition
 from headgate.cli.cluster import waiting
 from support.command_line import Headgate
 from support.http_cluster import (
@@ -678,6 +680,29 @@ def test_explain_of_what_an_older_crd_let_through_says_what_is_wrong(
         "this version refuses what is in the cluster:\napp/flights: error: spec.restart.backoff: 5"
         in ended.err
     )
+
+
+def test_what_a_newer_crd_fills_in_is_no_reason_to_refuse_what_is_in_the_cluster(
+    headgate: Headgate, cluster: HttpCluster
+) -> None:
+    """The CRD goes first in an upgrade, and the command line may follow last."""
+    (version,) = custom_resource_definition()["spec"]["versions"]
+    schema = copy.deepcopy(version["schema"]["openAPIV3Schema"])
+    later = {"type": "string", "default": "1Gi"}
+    schema["properties"]["spec"]["properties"]["driver"]["properties"]["later"] = later
+    kind = {"group": "headgate.dev", "version": "v1alpha1", "kind": "SparkApplication"}
+    schemas = {"app": {**schema, "x-kubernetes-group-version-kind": [kind]}}
+    cluster.others["/openapi/v3/apis/headgate.dev/v1alpha1"] = Answer(
+        200, {"openapi": "3.0.0", "components": {"schemas": schemas}}
+    )
+    cluster.put(flights(driver={"memory": "1g", "later": "1Gi"}))
+
+    assert headgate("explain", "app/flights").out.startswith("application flights\n")
+    assert "whose word holds\n" in headgate("status", "flights").out
+
+    cluster.put(flights(driver={"memory": "1g", "later": "2Gi"}))
+
+    assert "spec.driver.later" in headgate("explain", "app/flights").err
 
 
 # What goes wrong

@@ -123,12 +123,10 @@ def applications_of(resource: str, where: Where) -> "list[SparkApplication]":
 
 def _in_cluster(name: str, where: Where) -> "SparkApplication":
     from headgate.api.finding import Severity
-    from headgate.api.validation import validate
     from headgate.errors import InvalidInputError
 
     with where.connect() as cluster:
-        manifest = cluster.application(name)
-    application, findings = validate({member: manifest[member] for member in manifest if member != "status"})
+        application, findings = cluster.validated(cluster.application(name))
     if application is None:
         refused = [each.text(f"app/{name}") for each in findings if each.severity is Severity.ERROR]
         raise InvalidInputError("\n".join(["this version refuses what is in the cluster:", *refused]))

@@ -56,16 +56,14 @@ def _show(cluster: "Cluster", name: str, *, as_json: bool) -> None:
         events = cluster.events(application.manifest)
     except HeadgateError as error:
         events = f"not shown: {error}"
-    print_lines(describe(application, events, time.time(), _holding(application)))
+    print_lines(describe(application, events, time.time(), _holding(cluster, application)))
 
 
-def _holding(application: "ClusterApplication") -> list[str]:
+def _holding(cluster: "Cluster", application: "ClusterApplication") -> list[str]:
     """Return whose word holds as far as the resource tells, and who knows the rest; none for one that is refused."""
-    from headgate.api.validation import validate
     from headgate.cli.holding import of_resource
 
-    manifest = application.manifest
-    resource, _ = validate({member: manifest[member] for member in manifest if member != "status"})
+    resource, _ = cluster.validated(application.manifest)
     if resource is None or not resource.spec.queries:
         return []
     rest = (

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Self, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import aiohttp
 from kubernetes.aio.client import ApiClient
 
 from headgate.adapters.kubernetes import client
 from headgate.adapters.kubernetes.client import APPLICATIONS, EVENTS, Call, Manifest, status_of
-from headgate.api.application import KIND
+from headgate.api.application import KIND, SparkApplication, application_schema
 from headgate.errors import (
     ApiConflict,
     ApiNotFound,
@@ -26,6 +27,9 @@ from headgate.errors import (
 )
 from headgate.key import Key, key_of
 from headgate_contract.nearest import did_you_mean
+
+if TYPE_CHECKING:
+    from headgate.api.finding import Finding
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 15.0
@@ -84,6 +88,23 @@ class Cluster:
         With `metadata.resourceVersion` in it, ApiConflict where somebody else was faster.
         """
         return self._named(name, lambda api: api.patch(APPLICATIONS, Key(self.namespace, name), patch))
+
+    def validated(self, manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, tuple[Finding, ...]]:
+        """Return what an application of the cluster declares, or None, and the findings.
+
+        As for the operator, what a newer CRD has filled in counts as not set. It is asked for where one is refused.
+        """
+        from headgate.api.crd import described
+        from headgate.api.schema import without_filled_in
+        from headgate.api.validation import validate
+
+        shown = {member: value for member, value in manifest.items() if member != "status"}
+        application, findings = validate(shown)
+        if application is None:
+            with suppress(HeadgateError):  # it is refused as before where the server does not tell
+                published = described(self.ask(lambda api: api.describe(APPLICATIONS))) or {}
+                application, findings = validate(without_filled_in(shown, application_schema(), published))
+        return application, findings
 
     def events(self, application: Mapping[str, Any]) -> list[Manifest]:
         """Return the Events on the application, in no order; none of one of the same name that was deleted."""
