@@ -5,6 +5,7 @@ import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.internal.SQLConf;
 import scala.Function1;
 import scala.Product;
 import scala.runtime.AbstractPartialFunction;
@@ -15,7 +16,16 @@ import scala.runtime.AbstractPartialFunction;
  * <p>Elements are found by name or type, since relations have moved between packages and gained fields between Spark 4.0 and 4.3.
  */
 final class Plans {
+  private static final String LONGEST = "spark.sql.maxPlanStringLength";
+
   private Plans() {}
+
+  /** A plan in words, all of them, however few a session wants in its logs. */
+  static String inFull(Object plan) {
+    SQLConf conf = SQLConf.get().clone();
+    conf.unsetConf(LONGEST);
+    return SQLConf.withExistingConf(conf, plan::toString);
+  }
 
   /** The plan with another node for each that is meant. */
   static <P extends TreeNode<P>> P with(P plan, Predicate<P> isMeant, UnaryOperator<P> other) {

@@ -31,8 +31,6 @@ final class RunningQuery {
   private static final Logger LOG = LoggerFactory.getLogger(RunningQuery.class);
 
   private static final String QUERY_ID = "sql.streaming.queryId";
-  private static final String LONGEST_PLAN = "spark.sql.maxPlanStringLength";
-  private static final String REPORTS_KEPT = "spark.sql.streaming.numRecentProgressUpdates";
 
   /** What Spark Connect calls the operation that has started a query by, which its thread inherits. */
   private static final Pattern OF_CONNECT = Pattern.compile("SparkConnect_OperationTag_User_(.*)_Session_(.*)_Operation_[^,]*");
@@ -79,26 +77,12 @@ final class RunningQuery {
       Option<SparkSession> session = SparkSession.getActiveSession();
       Object found = id == null || session.isEmpty() ? null : session.get().sharedState().activeStreamingQueries().get(java.util.UUID.fromString(id));
       if (found instanceof StreamingQuery query) {
-        keepLastReport(query);
         known = new RunningQuery(query, JobSettings.takenFrom(query));
         OF_THIS_THREAD.set(known);
         BY_RUN.put(known.runId(), known);
       }
     }
     return known;
-  }
-
-  /**
-   * Has Spark keep the last report of a query, by which a planner learns that a batch has ended.
-   *
-   * <p>Spark keeps one less than its session says, so none where it says 1, and fails each batch where it says 0 (read in the bytecode of
-   * {@code ProgressReporter.addNewProgress}, 4.0.5 and 4.3.0).
-   */
-  private static void keepLastReport(StreamingQuery query) {
-    var conf = query.sparkSession().conf();
-    if (Integer.parseInt(conf.get(REPORTS_KEPT).strip()) < 2) {
-      conf.set(REPORTS_KEPT, "2");
-    }
   }
 
   /** The run with this id; null where it has no stream open. */
@@ -156,7 +140,7 @@ final class RunningQuery {
     members.put("trigger", kindOf(trigger));
     members.put("intervalMillis", trigger instanceof ProcessingTimeTrigger every ? every.intervalMs() : null);
     Object plan = new Execution(query).call("analyzedPlan");
-    members.put("plan", inFull(plan));
+    members.put("plan", Plans.inFull(plan));
     members.put("sources", plan instanceof LogicalPlan known ? occurrences(known) : null);
     members.put("watermarkPolicy", SQLConf.get().getConfString("spark.sql.streaming.multipleWatermarkPolicy", "min"));
     members.put("options", options);
@@ -165,13 +149,6 @@ final class RunningQuery {
     members.put("session", session);
     members.put("resumed", begunBy != null);
     return Origin.json(members);
-  }
-
-  /** A plan in words, all of them, however few a session wants in its logs. */
-  private static String inFull(Object plan) {
-    SQLConf conf = SQLConf.get().clone();
-    conf.unsetConf(LONGEST_PLAN);
-    return SQLConf.withExistingConf(conf, plan::toString);
   }
 
   /**
@@ -246,6 +223,9 @@ final class RunningQuery {
     tell(planner, "fence", fence == null ? null : fence.problem());
     tell(planner, "trigger", trigger.problem());
     StreamingQueryProgress last = query.lastProgress();
+    if (last == null) {
+      Progress.keepLast(query.sparkSession());
+    }
     String news = last == null || last == told ? null : Progress.of(last, new Execution(query).session());
     String answer = planner.admit(handle, number, start, runId(), news);
     told = last;
