@@ -66,6 +66,12 @@ def last_planned(checkpoint: Path) -> str:
     return planned_offsets(checkpoint, batch)[0]
 
 
+def await_id(checkpoint: Path) -> None:
+    """Wait until the id of the topic is kept: of one that was created anew before that, nothing would tell."""
+    beside = checkpoint.with_name(f"{checkpoint.name}.headgate")
+    wait_until(lambda: any(beside.glob("topics.*")), "the id of the topic")
+
+
 def explanation(driver: Driver) -> str:
     found: list[str] = wait_until(lambda: driver.governor.endings.explanations, "an explanation")
     return found[-1]
@@ -143,6 +149,7 @@ def test_a_topic_that_was_created_anew_is_named_however_far_it_has_grown_since_t
     fill(kafka.bootstrap, topic, [Ramp(0, 20)])
     with driver.running(stream(spark, kafka, topic), tmp_path) as query:
         await_rows(query, 20)
+        await_id(tmp_path)
     create_anew(kafka, topic, records=50)
     with driver.running(stream(spark, kafka, topic), tmp_path) as query:
         told = f"source {topic}: {topic}/0 ends at offset 50 and was read up to 20: topic {topic} was created anew"
@@ -167,6 +174,7 @@ def test_a_topic_that_is_created_anew_while_it_is_read_is_named_however_far_it_h
     fill(kafka.bootstrap, topic, [Ramp(0, 20)])
     with driver.running(stream(spark, kafka, topic, **IMPATIENT), tmp_path) as query:
         await_rows(query, 20)
+        await_id(tmp_path)
         create_anew(kafka, topic, records=50)
         assert f"topic {topic} was created anew" in failure(query)
 
