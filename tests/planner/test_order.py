@@ -117,7 +117,11 @@ def test_every_source_has_its_turn_in_a_query_that_is_restarted_after_a_few_batc
     for ran in range(0, len(order), batches):
         resumed = {name: dict(s.start) for name, s in sources.items() if isinstance(s, Stream)}
         spark = ScriptedSpark(
-            *sources.values(), control=control, order=order, resumed=resumed, last_batch=ran - 1 if ran else None
+            *sources.values(),
+            control=control,
+            order=order,
+            resumed=resumed,
+            last_batch=ran - 1 if ran else None,
         )
         spark.run_until(lambda told=spark: len(told.batches) == batches)
     assert all(source.pending < 100 for source in sources.values())
