@@ -184,7 +184,7 @@ def _require_files(options: argparse.Namespace) -> None:
         _end(f"{options.script}: no such file; name the PySpark script to run")
     if not os.access(options.script, os.R_OK):
         _end(f"{options.script}: may not be read; see to its rights")
-    if _is_archive(options.script):
+    if zipfile.is_zipfile(options.script):  # eggs, wheels and jars are, too
         _end(
             f"{options.script}: is an archive and not a script; name the script to run, and have its imports found "
             f"in the archive with PYTHONPATH={options.script} and --conf spark.submit.pyFiles={options.script}"
@@ -205,11 +205,6 @@ def _is_file(path: Path) -> bool | None:
         return stat.S_ISREG(path.stat().st_mode)
     except OSError:
         return None
-
-
-def _is_archive(file: Path) -> bool:
-    """Tell whether a file is a zip, as eggs, wheels and jars are too."""
-    return zipfile.is_zipfile(file)
 
 
 def _note(announcement: Announcement, note: str) -> None:
