@@ -18,7 +18,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Collection, Generator, Mapping
-from dataclasses import field
+from dataclasses import field, fields
 from datetime import datetime, timezone
 from typing import Any, Optional, Union
 
@@ -139,17 +139,8 @@ def _is_time(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 2**35
 
 
-_MEMBERS: Mapping[str, Callable[[object], bool]] = {
-    "application": _is_text,
-    "host": _is_text,
-    "pid": _is_whole,
-    "since": _is_time,
-    "machine": _is_text,
-    "started": _is_text,
-    "lineage": _is_text,
-    "attempt": _is_whole,
-    "lock": _is_text,
-}
+_FITS = {"str": _is_text, "Optional[int]": _is_whole, "Optional[float]": _is_time}
+_MEMBERS: Mapping[str, Callable[[object], bool]] = {each.name: _FITS[str(each.type)] for each in fields(Owner)}
 
 
 # What is to be done ----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from itertools import chain, count
 
 import structlog
 
-from headgate_contract import ControlDocument, QueryControl
+from headgate_contract import ControlDocument
 from headgate_spark.engine.bounded import News
 from headgate_spark.engine.delivery import Delivery
 from headgate_spark.engine.queries import Started
@@ -150,24 +150,17 @@ class RunTable:
     def add(self, run: QueryRun) -> None:
         """A run begins by the newest document; where nothing more is planned, it is stopped before it begins."""
         with self._lock:
-            run.settings.document_says(self._control_of(run.declared))
+            document = self._documents.newest
+            listed = {} if document is None else document.queries
+            if document is not None and run.declared not in listed:
+                event = "query is not in the control document; it runs as the job says"
+                log.warning(event, query=run.declared, listed=sorted(listed))
+            run.settings.document_says(listed.get(run.declared))
             if self.is_stopping:
                 run.stop()
             self._runs[run.run_id] = run
             self._started.pop(run.run_id, None)
             self._documents.begins(run)
-
-    def _control_of(self, name: str) -> QueryControl | None:
-        document = self._documents.newest
-        if document is None:
-            return None
-        control = document.queries.get(name)
-        if control is None:
-            listed = sorted(document.queries)
-            log.warning(
-                "query is not in the control document; it runs as the job says", query=name, listed=listed
-            )
-        return control
 
     def remove(self, run: QueryRun) -> bool:
         """A run ends; return whether it was open."""
