@@ -98,7 +98,7 @@ class JvmLookups:
     def ends(self, partitions: Collection[str] | None = None) -> dict[str, int]:
         """Return where the logs of these partitions end, or of those that the source reads now. Raises as `find`."""
         if partitions is None:
-            partitions = partitions_of(self._jvm, self._admin, self._options, TIMEOUT_SECONDS)
+            partitions = partitions_of(self._jvm, self._admin, self._options)
         found = self.find(dict.fromkeys(partitions, END)) if partitions else {}
         return {split: end.offset for split, end in found.items() if end is not None}
 
@@ -218,14 +218,14 @@ def beginnings(jvm: Any, options: Mapping[str, str], splits: Collection[str]) ->
     return {split: first.offset for split, first in found.items() if first is not None}
 
 
-def partitions_of(jvm: Any, admin: Any, options: Mapping[str, str], timeout_seconds: float) -> list[str]:
+def partitions_of(jvm: Any, admin: Any, options: Mapping[str, str]) -> list[str]:
     """Return the partitions (`topic/0`) of a source with these options (keys in lower case), by an admin client.
 
     Raises what the client raises where a topic is not there, or may not be described.
     """
     if (assigned := options.get("assign")) is not None:
         return [f"{topic}/{n}" for topic, numbers in json.loads(assigned).items() for n in numbers]
-    timeout = round(timeout_seconds), jvm.java.util.concurrent.TimeUnit.SECONDS
+    timeout = TIMEOUT_SECONDS, jvm.java.util.concurrent.TimeUnit.SECONDS
     if (subscribed := options.get("subscribe")) is not None:
         topics = [name.strip() for name in subscribed.split(",") if name.strip()]
     else:

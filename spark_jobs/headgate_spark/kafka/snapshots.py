@@ -242,7 +242,6 @@ class KafkaSnapshots(SourcesOfRun[SourceSnapshots], SnapshotEnds):
         self._connect = connect
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
-        """Take note of a source; nothing is connected before it is searched."""
         self._reopens(source)
         self._sources[source] = SourceSnapshots(
             source,

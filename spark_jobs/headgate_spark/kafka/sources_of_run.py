@@ -30,7 +30,6 @@ class SourcesOfRun(AskedOfSources, Generic[S]):
         self._decoders: Mapping[str, Decoder] = {}
 
     def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
-        """Take what the query names for its sources; for all others it is what the job has registered."""
         self._decoders = decoders
 
     def forget(self, source: str) -> None:

@@ -23,7 +23,7 @@ from headgate_spark.kafka.failures import in_words
 from headgate_spark.kafka.lookups import JvmReads, Record, UnansweredError
 from headgate_spark.kafka.payload import SMALLEST_TIME, NoEventTimeError, Reader, reader_of
 from headgate_spark.kafka.sources_of_run import SourcesOfRun
-from headgate_spark.planner.event_times import Millis
+from headgate_spark.planner.event_times import DEFAULT_MAX_FUTURE, Millis
 from headgate_spark.planner.model import Position
 from headgate_spark.planner.unread import First, UnreadTimes
 
@@ -82,7 +82,7 @@ class SourceUnread:
         least_rest: float = LEAST_REST_SECONDS,
     ) -> None:
         """`connect` is called on the source's own thread. `least_rest` is seconds between two looks."""
-        self.max_future: Millis = 3_600_000
+        self.max_future = DEFAULT_MAX_FUTURE
         self._source = source
         self._connect = connect
         self._clock = clock
@@ -245,7 +245,6 @@ class KafkaUnread(SourcesOfRun[SourceUnread], UnreadTimes):
         self._connect = connect
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
-        """Take note of a source; nothing is connected before it is looked at."""
         self._reopens(source)
 
         def connect(where: EventTimeControl | None) -> tuple[JvmReads, Reader | None]:
