@@ -75,11 +75,7 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
   }
 
   private static boolean isRelation(LogicalPlan node) {
-    return isRelation(node, "StreamingRelation") || isRelation(node, "StreamingRelationV2");
-  }
-
-  private static boolean isRelation(Object node, String name) {
-    return node instanceof LogicalPlan && node.getClass().getSimpleName().equals(name);
+    return Plans.isNamed(node, "StreamingRelation") || Plans.isNamed(node, "StreamingRelationV2");
   }
 
   /** Copies a relation with its table, or its V1 source, behind a gate; one that has it already comes back as it is. */
@@ -99,9 +95,8 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
     if (element instanceof CaseInsensitiveStringMap) {
       return JobSettings.without((CaseInsensitiveStringMap) element);
     }
-    if (element instanceof Some && isRelation(((Some<?>) element).get(), "StreamingRelation")) {
-      // what Spark reads instead where spark.sql.streaming.disabledV2MicroBatchReaders names the source
-      return Option.apply(governed((LogicalPlan) ((Some<?>) element).get()));
+    if (element instanceof Some<?> some && some.get() instanceof LogicalPlan plain && Plans.isNamed(plain, "StreamingRelation")) {
+      return Option.apply(governed(plain)); // what Spark reads instead where spark.sql.streaming.disabledV2MicroBatchReaders names the source
     }
     return element;
   }

@@ -108,7 +108,7 @@ final class Fence {
       fence.guard(execution.call("offsetLog"), Log.OFFSETS);
       fence.guard(execution.call("commitLog"), Log.COMMITS);
       for (SparkDataStream source : execution.sources()) {
-        SparkDataStream stream = source instanceof Governed governed && governed.handler instanceof Gate gate ? gate.stream() : source;
+        SparkDataStream stream = source instanceof Governed governed && governed.handler instanceof Gate gate ? gate.source.stream() : source;
         if (GatedStream.keepsLog(stream)) {
           fence.guard(Execution.field(stream, "metadataLog").get(stream), Log.FILES);
         }

@@ -50,6 +50,8 @@ final class RunningQuery {
   final Protection protection;
   final OwnTrigger trigger;
   final CheckpointFiles files;
+  final Triggers triggers = new Triggers();
+  Lease lease; // null: none was given, or it is over
   private boolean fenceIsKnown;
   private volatile Fence fence;
   private final Map<String, String> toldProblems = new HashMap<>();
