@@ -245,18 +245,13 @@ class QueryState:
             dwell=0.0 if control is None else control.reentry.dwell_seconds,
             now=now,
         )
-        if is_live or self._is_looked_at:
-            self._look_at_unread(is_live)
-        return is_live
-
-    def _look_at_unread(self, is_live: bool) -> None:
-        """Have it looked, while a batch of real-time mode runs, whether there are records where it began."""
-        self._is_looked_at = is_live
-        for state in self.sources.values():
+        for state in self.sources.values():  # while it runs it is looked whether there are records where it began
             if is_live:
                 self.unread.look(state)
-            elif not state.control.asks_for_lag:
+            elif self._is_looked_at and not state.control.asks_for_lag:
                 self.unread.rest(state)
+        self._is_looked_at = is_live
+        return is_live
 
     # Questions
 
