@@ -156,14 +156,12 @@ class JvmTopicIds(JvmLookups):
     client_id = "headgate-topics"
 
     def ids(self, topics: Collection[str]) -> dict[str, tuple[str, str]]:
-        """Return cluster and id of those topics that there are and that have one. Raises what the client raises."""
         cluster = str(self._answer(self._admin.describeCluster().clusterId()))
         answers = self._admin.describeTopics(java_list(self._jvm, topics)).topicNameValues()
         ids = {topic: self._id(answers.get(topic)) for topic in topics}
         return {topic: (cluster, found) for topic, found in ids.items() if found not in (None, NO_ID)}
 
     def bounds(self, splits: Collection[str]) -> dict[str, tuple[int, int]]:
-        """Return where the logs of partitions begin and end, as their source sees them. Raises as `find`."""
         begins, ends = (self.find(dict.fromkeys(splits, at)) for at in (BEGINNING, END))
         known = ((split, begin, ends.get(split)) for split, begin in begins.items())
         return {split: (begin.offset, end.offset) for split, begin, end in known if begin and end}

@@ -107,7 +107,6 @@ class Publisher:
     def committed(
         self, *, query: str, source: str, group: str, options: Mapping[str, str], offset: str
     ) -> None:
-        """A source that was opened with `options` has committed up to `offset`, its own JSON. Returns at once."""
         publication = Publication(query, source, group, options)
         with self._changed:
             self._replace_others(publication)

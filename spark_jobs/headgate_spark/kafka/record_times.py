@@ -75,7 +75,6 @@ class RecordTimes:
         return self._lookups.ends()
 
     def first_later(self, asked: Asked) -> Answers:
-        """Return for each partition the first record later than asked for; `None`: there is none up to now."""
         found = self._lookups.find({split: max(at + 1, self._earliest) for split, at in asked.items()})
         gaps = self._gaps.among_later(asked, found)
         begins = {

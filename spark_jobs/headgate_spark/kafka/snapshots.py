@@ -86,7 +86,6 @@ class SourceSnapshots:
             self._beside.begin()
 
     def drop(self, splits: Collection[str]) -> None:
-        """Forget what was found of these partitions: they are gone."""
         with self._lock:
             self._wishes = {split: place for split, place in self._wishes.items() if split not in splits}
             self._known = {split: found for split, found in self._known.items() if split not in splits}

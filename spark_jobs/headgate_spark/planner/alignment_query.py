@@ -65,7 +65,6 @@ class QueryAlignment:
         self._groups.leave(self._query)
 
     def commits_every(self, seconds: float | None, now: float) -> None:
-        """Take the commit interval that the query has by itself; `None`: one batch spans its backlog."""
         for membership in self._memberships.values():
             membership.commits_every(seconds, now)
 

@@ -130,7 +130,6 @@ class QueryState:
         """Sources that would have read on in the last batch, had their rate limit let them."""
 
     def control(self, control: QueryControl | None, now: float) -> None:
-        """Take a new document; `None`: it does not list this query."""
         before, self.settings = self.settings, replace(self.settings, control=control)
         for name, state in self.sources.items():
             state.control = self.settings.of_source(name)
