@@ -25,12 +25,11 @@ from headgate_spark.engine.delivery import Delivery
 from headgate_spark.engine.endings import Endings
 from headgate_spark.engine.failures import told
 from headgate_spark.engine.fencing import UNFENCED
-from headgate_spark.engine.openings import Openings
 from headgate_spark.engine.protocol import Asking
 from headgate_spark.engine.queries import begun, called, in_words
 from headgate_spark.engine.records import follow
 from headgate_spark.engine.run import QueryRun
-from headgate_spark.engine.run_table import RunTable
+from headgate_spark.engine.run_table import Openings, RunTable
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.settings import SettingsError
 from headgate_spark.engine.sources import Descriptor
@@ -45,7 +44,7 @@ class Governor:
     def __init__(self, services: Services, *, follows_oom_kill: bool = False) -> None:
         """`follows_oom_kill`: all of the driver before this one was killed for want of memory."""
         self._services = services
-        self._openings: Openings[QueryRun | None] = Openings()
+        self._openings = Openings()
         self.documents = Delivery(partial(follow, services.groups), services.recall)
         self.table = RunTable(self.documents, Strangers(services.clock))
         self.endings = Endings(services, lambda: self.table.runs, follows_oom_kill=follows_oom_kill)

@@ -7,7 +7,9 @@ for whoever brings it. Nothing is waited for under that lock, and no run's own l
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotInTimeError
 from contextlib import contextmanager
 from itertools import chain, count
 
@@ -22,6 +24,9 @@ from headgate_spark.engine.run import QueryRun
 from headgate_spark.engine.strangers import Strangers
 
 log = structlog.get_logger("headgate")
+
+WAIT_SECONDS = 2.5
+"""How long a second caller waits for the run that the first one is making: half of what a call may take."""
 
 
 class RunTable:
@@ -229,3 +234,54 @@ class RunTable:
         with self._lock:
             self._documents.publish(document)
         self._warn_of_unplanned()
+
+
+class StillUnderWayError(RuntimeError):
+    """Another call is making it, and goes on with that."""
+
+
+class Openings:
+    """Makes one run per id at a time, however often and at once it is asked for. Nothing is held while it is made.
+
+    The shim asks again for a stream whose answer has not come in time (`PlannerClient.java`), while the first call is
+    still under way. A run holds the lock on a checkpoint and clients of brokers: a second one would be refused by the
+    first, or, where nothing can be locked, both would plan the same query.
+    """
+
+    def __init__(self, wait_seconds: float = WAIT_SECONDS) -> None:
+        self._wait_seconds = wait_seconds
+        self._lock = threading.Lock()
+        self._under_way: dict[str, Future[QueryRun | None]] = {}
+
+    def get(self, run_id: str, make: Callable[[], QueryRun | None]) -> QueryRun | None:
+        """Return what `make` gives, or what the call gives that is making it already.
+
+        Raises what `make` raises, for whoever waits as well, and `StillUnderWayError` where it takes long. `make`
+        looks first whether it was made between two calls.
+        """
+        with self._lock:
+            other = self._under_way.get(run_id)
+            if other is None:
+                mine: Future[QueryRun | None] = Future()
+                self._under_way[run_id] = mine
+        if other is not None:
+            return self._awaited(other)
+        try:
+            mine.set_result(make())
+        except BaseException as error:
+            mine.set_exception(error)
+        finally:
+            with self._lock:
+                del self._under_way[run_id]
+        return mine.result()
+
+    def _awaited(self, made: Future[QueryRun | None]) -> QueryRun | None:
+        try:
+            return made.result(self._wait_seconds)
+        except NotInTimeError:
+            if made.done():  # that is what it has raised itself
+                raise
+            raise StillUnderWayError(
+                "what earlier runs left in the checkpoint is still being read: its file system is slow to answer; "
+                "see that the driver can reach it"
+            ) from None
