@@ -42,19 +42,18 @@ UNTIMED = (
 class RecordTimes:
     """What the records of one source tell. `max_future` is in milliseconds and may be changed at any time."""
 
-    def __init__(  # noqa: PLR0913 - one composition root calls it, by keyword
+    def __init__(
         self,
         source: str,
         lookups: JvmLookups,
         records: Callable[[], JvmReads],
         *,
-        max_future: Millis = DEFAULT_MAX_FUTURE,
         clock: Callable[[], float] = time.time,
         earliest: Millis = SMALLEST_TIME,
     ) -> None:
         """`records` connects what reads single records, when that is first needed. What is before `earliest` does not
         count."""
-        self.max_future = max_future
+        self.max_future = DEFAULT_MAX_FUTURE
         self._earliest = earliest
         self._source = source
         self._lookups = lookups
