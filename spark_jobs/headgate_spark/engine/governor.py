@@ -235,7 +235,6 @@ class Governor:
 
     @property
     def publish_failures(self) -> Mapping[tuple[str, str], int]:
-        """Positions that could not be published, by query and source."""
         return {} if self._services.positions is None else self._services.positions.failures
 
     # -------------------------------------------------------------------------------------------------

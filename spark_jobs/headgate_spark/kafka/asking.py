@@ -175,7 +175,6 @@ class SourceEventTimes:
         self._questions[kind].untaken.append(answer)
 
     def close(self) -> None:
-        """End the thread when it has done what it is doing."""
         if self._thread is not None:
             self._thread.submit(self._disconnect)
             self._thread.shutdown(wait=False)

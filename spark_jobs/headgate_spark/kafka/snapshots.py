@@ -79,7 +79,6 @@ class SourceSnapshots:
         """Records that the last search of each partition has looked at."""
 
     def search(self, places: Mapping[str, SearchRange]) -> None:
-        """Search these partitions; returns at once."""
         with self._lock:
             self._wishes = dict(places)
         if places or self._failures:
@@ -94,23 +93,19 @@ class SourceSnapshots:
 
     @property
     def known(self) -> Mapping[str, SnapshotEnd] | None:
-        """What was found; `None` while the source cannot be asked."""
         return None if self._failures >= TRIES else self._known
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """What keeps the records of partitions from telling."""
         return {"": UNANSWERED} if self._failures >= TRIES else self._problems
 
     def forget(self) -> None:
-        """Forget what was found: it is not true any more."""
         with self._lock:
             self._wishes, self._known, self._problems, self.reads = {}, {}, {}, {}
             self._era += 1
             self._failures = 0
 
     def close(self) -> None:
-        """End the thread when it has done what it is doing."""
         self._beside.close(self._disconnect)
 
     # On the thread ---------------------------------------------------------------------------

@@ -16,7 +16,7 @@ class OneSource(Protocol):
         """The records are others than those that were asked about."""
 
     def close(self) -> None:
-        """Nothing more will be asked."""
+        """Nothing more will be asked: end the thread when it has done what it is doing."""
 
 
 S = TypeVar("S", bound=OneSource)

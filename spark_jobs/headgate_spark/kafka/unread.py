@@ -107,14 +107,12 @@ class SourceUnread:
         self._reader: Reader | None = None
 
     def prepare(self, max_future: Millis, event_time: EventTimeControl | None) -> None:
-        """Take where event times are, and from where on they do not count."""
         self.max_future = max_future
         if event_time != self._event_time:
             self._event_time = event_time
             self.forget()
 
     def forget(self) -> None:
-        """Forget what was found: it is not true any more."""
         with self._lock:
             self._wishes, self._known, self._warned_of = {}, {}, set()
             self._era += 1
@@ -132,11 +130,9 @@ class SourceUnread:
 
     @property
     def known(self) -> Mapping[str, Sequence[First]] | None:
-        """What was found; `None` while the source cannot be asked."""
         return None if self._fails else self._known
 
     def close(self) -> None:
-        """End the thread when it has done what it is doing."""
         self._beside.close(self._disconnect)
 
     # On the thread ---------------------------------------------------------------------------
