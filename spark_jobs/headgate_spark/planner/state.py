@@ -16,7 +16,6 @@ from headgate_spark.planner.event_times import EventTimes
 from headgate_spark.planner.gate import BASE_SECONDS, Gate, Intervals
 from headgate_spark.planner.hybrid import Hybrid, where_it_goes_on
 from headgate_spark.planner.lag_votes import Lag, LagVotes
-from headgate_spark.planner.lease import look_seconds
 from headgate_spark.planner.memory import MemoryBound
 from headgate_spark.planner.model import (
     HybridMemory,
@@ -39,6 +38,9 @@ from headgate_spark.planner.unread import Behind, UnreadRecords, UnreadTimes
 LEAST_SURVEY_SECONDS = 0.2
 """A closed gate costs a trigger and a round trip to the broker for each look; more of them find a backlog no sooner
 than anybody would notice."""
+LOOK_PART = 1 / 10
+"""A record that meets an idle query waits for the next look, at most this part of the interval. Looking costs a round
+trip to the broker, or a listing of files, and is little worth beside what records wait anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,8 @@ class InForce:
     @property
     def look_seconds(self) -> float:
         """How long a source that had nothing is left alone; in a backlog not longer than in normal time."""
-        return look_seconds(min(self.intervals.in_force(self.backlog), self.intervals.normal))
+        interval = min(self.intervals.in_force(self.backlog), self.intervals.normal)
+        return min(interval * LOOK_PART, SURVEY_SECONDS)
 
 
 class QueryState:
