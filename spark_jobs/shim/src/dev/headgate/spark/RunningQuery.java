@@ -43,7 +43,7 @@ final class RunningQuery {
   final RealTime realTime;
   private final Map<String, String> options;
   private Planner begunBy;
-  private Forbearance forbearance = Forbearance.NONE;
+  Forbearance forbearance = Forbearance.NONE; // as the planner has said it last, which may be gone
   private StreamingQueryProgress told;
   private final String user;
   private final String session;
@@ -123,11 +123,6 @@ final class RunningQuery {
       told = null;
       toldProblems.clear();
     }
-  }
-
-  /** What the planner has said of sources that do not answer; it stands where the planner is gone. */
-  Forbearance forbearance() {
-    return forbearance;
   }
 
   /**
