@@ -17,7 +17,7 @@ import structlog
 
 from headgate_contract import SourceControl
 from headgate_contract.newer import dataclass, moment_in
-from headgate_spark.engine.beside import tolerated
+from headgate_spark.engine.side_folder import tolerated
 from headgate_spark.engine.open_sources import OpenSources
 from headgate_spark.engine.queries import Started
 from headgate_spark.engine.run_memory import RunMemory

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
-from headgate_spark.engine.beside import tolerated
+from headgate_spark.engine.side_folder import tolerated
 from headgate_spark.engine.bounded import put_last, trim
 from headgate_spark.engine.checkpoint import CheckpointInUseError
 from headgate_spark.engine.failures import told

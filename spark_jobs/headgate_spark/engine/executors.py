@@ -16,7 +16,7 @@ from typing import Any
 
 import structlog
 
-from headgate_spark.engine.beside import tolerated
+from headgate_spark.engine.side_folder import tolerated
 from headgate_spark.engine.shim import DriverJvm
 
 log = structlog.get_logger("headgate")

@@ -26,7 +26,7 @@ from headgate_spark.engine.endings import Endings
 from headgate_spark.engine.failures import told
 from headgate_spark.engine.fencing import UNFENCED
 from headgate_spark.engine.protocol import Asking
-from headgate_spark.engine.queries import begun, called, in_words
+from headgate_spark.engine.queries import begun, called, without_class
 from headgate_spark.engine.records import follow
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.engine.run_table import Openings, RunTable
@@ -91,7 +91,7 @@ class Governor:
         if run is not None:
             self._over(run, failure)
         elif name is not None and failure is not None and not self.endings.has_kept(run_id):
-            self.endings.failed(name, told(name, in_words(json.loads(failure)["failure"]), {}))
+            self.endings.failed(name, told(name, without_class(json.loads(failure)["failure"]), {}))
 
     def opened(self, handle: int, descriptor: str) -> str:
         """A stream was opened. Answers `ok`, `resume:` and where it goes on, or `refuse:` and why.

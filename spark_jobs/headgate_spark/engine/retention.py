@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 
 from headgate_spark.engine.aside import aside
-from headgate_spark.engine.beside import tolerated
+from headgate_spark.engine.side_folder import tolerated
 from headgate_spark.planner.model import Position
 
 EVERY_SECONDS = 60.0

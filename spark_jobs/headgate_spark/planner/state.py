@@ -295,7 +295,7 @@ class QueryState:
         first matters where nothing limits the group.
         """
         own = self.sources[source].had_turn
-        return max((self.sources[name].had_turn for name in self.alignment.beside(source)), default=own), own
+        return max((self.sources[name].had_turn for name in self.alignment.sharing_with(source)), default=own), own
 
     def has_refilled(self, now: float) -> bool:
         """Tell whether a bucket that is waited for is full before the next trigger: what comes in later is lost."""

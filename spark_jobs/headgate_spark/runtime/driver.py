@@ -18,7 +18,7 @@ from headgate_contract import ControlDocument
 from headgate_contract.exit_codes import OOM_KILLED, PREVIOUS_END
 from headgate_spark import event_time
 from headgate_spark.engine import garbage
-from headgate_spark.engine.beside import tolerated
+from headgate_spark.engine.side_folder import tolerated
 from headgate_spark.engine.checkpoint import Checkpoint, acquire_lock
 from headgate_spark.engine.control_file import ControlFileWatch
 from headgate_spark.engine.decoders import look_in
