@@ -27,7 +27,7 @@ from headgate_contract.newer import dataclass
 LOOK_SECONDS = 1.0
 """Between two looks at a driver of which it is not known whether it is dead."""
 ANSWER_SECONDS = 5.0
-"""How often a driver looks whether somebody has knocked: `LOOK_SECONDS` of `Fence.java`."""
+"""How often a driver looks whether somebody has knocked: `LOOK_SECONDS` of `SignOfLife.java`."""
 SETTLE_SECONDS = 3.0
 """How long a newcomer waits after it has shut out a driver that may be alive, before it reads where the checkpoint
 ends: what that driver is about to write has come by then. A run trusts an answer for a second (`Fence.java`), and the
