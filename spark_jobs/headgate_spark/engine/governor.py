@@ -86,8 +86,7 @@ class Governor:
 
     def ended(self, run_id: str, failure: str | None) -> None:
         """A query has ended, and some of its sources may never have been opened, or not be closed."""
-        run, name = self.table.run(run_id), self.table.name_of(run_id)
-        self.table.forget(run_id)
+        run, name = self.table.run(run_id), self.table.forget(run_id)
         if run is not None:
             self._over(run, failure)
         elif name is not None and failure is not None and not self.endings.has_kept(run_id):

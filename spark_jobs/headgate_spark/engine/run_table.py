@@ -85,18 +85,14 @@ class RunTable:
             run = self._runs.get(run_id)
             return self._started[run_id] if run is None else run.started
 
-    def name_of(self, run_id: str) -> str | None:
-        """Return the name of a query that has started and has not ended."""
-        with self._lock:
-            return self._noticed.get(run_id)
-
-    def forget(self, run_id: str) -> None:
-        """A query has ended; its run, if it has one, is removed by itself."""
+    def forget(self, run_id: str) -> str | None:
+        """A query has ended; return its name, if it was known. Its run, if it has one, is removed by itself."""
         with self._lock:
             self._started.pop(run_id, None)
             name = self._noticed.pop(run_id, None)
             if name is not None:
                 self._unplanned.pop(name, None)
+            return name
 
     @property
     def unplanned(self) -> list[str]:
