@@ -35,12 +35,6 @@ class Lease:
         )
 
 
-def of_closed_gate(is_open_at: float, now: float) -> Lease | None:
-    """Return the lease while nothing may be planned before `is_open_at`."""
-    seconds = min(is_open_at - now, MAX_SECONDS)
-    return Lease(seconds) if seconds > 0 else None
-
-
 def of_open_gate(
     states: Collection[SourceState], readers: Iterable[SourceState], look: float, now: float
 ) -> Lease | None:
