@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -95,11 +95,8 @@ class HadoopDirectory:
         unfinished = self._path(f".{name}.{os.getpid()}")
         is_there = False
         try:
-            stream = self._fs.create(unfinished, True)
-            try:
+            with closing(self._fs.create(unfinished, True)) as stream:
                 stream.write(text.encode())
-            finally:
-                stream.close()
             if self._local is not None:
                 _keep(self._local / unfinished.getName())
             is_there = not self._fs.exists(self._path(name)) and self._fs.rename(unfinished, self._path(name))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -191,11 +192,8 @@ def settings_of(
 
 def beginnings(jvm: Any, options: Mapping[str, str], splits: Collection[str]) -> dict[str, int]:
     """Return the first offset of each partition, asked with the options of a source. Raises as `JvmLookups.find`."""
-    lookups = JvmLookups(jvm, options)
-    try:
+    with closing(JvmLookups(jvm, options)) as lookups:
         found = lookups.find(dict.fromkeys(splits, BEGINNING))
-    finally:
-        lookups.close()
     return {split: first.offset for split, first in found.items() if first is not None}
 
 
