@@ -1,6 +1,5 @@
 package dev.headgate.spark;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.lang.reflect.Field;
@@ -314,7 +313,7 @@ final class Fence {
         return null;
       }
       try (var text = files().open(latest.get())) {
-        return new ObjectMapper().readTree((java.io.InputStream) text).path("who").asText("another driver");
+        return Origin.JSON.readTree((java.io.InputStream) text).path("who").asText("another driver");
       }
     } catch (FileNotFoundException | NoSuchFileException e) {
       return null;

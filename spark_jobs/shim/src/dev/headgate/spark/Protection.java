@@ -1,7 +1,6 @@
 package dev.headgate.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -21,7 +20,6 @@ import org.slf4j.LoggerFactory;
  */
 final class Protection {
   private static final Logger LOG = LoggerFactory.getLogger(Protection.class);
-  private static final ObjectMapper JSON = new ObjectMapper();
   private static final String WORDS = "(?:rateLimit\\..+|alignment\\..+|after|paused)";
   private static final Pattern OPTION = Pattern.compile("headgate\\." + WORDS + "|(?!headgate\\.).*", Pattern.CASE_INSENSITIVE);
   private static final Set<String> MEMBERS = Set.of("rateLimit", "rateLimitDuringBacklog", "alignment", "after", "paused");
@@ -69,7 +67,7 @@ final class Protection {
       return false;
     }
     try {
-      JsonNode queries = JSON.readTree(Path.of(file).toFile()).path("queries");
+      JsonNode queries = Origin.JSON.readTree(Path.of(file).toFile()).path("queries");
       for (JsonNode source : queries.path(query).path("sources")) {
         if (MEMBERS.stream().map(source::path).anyMatch(said -> !said.isMissingNode() && !said.isNull() && !said.toString().equals("false"))) {
           return true;
