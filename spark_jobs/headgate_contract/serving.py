@@ -129,7 +129,9 @@ class FreshPage:
             return Response(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", b"the page takes long to be made\n")
         try:
             now, accept = self._clock(), headers.get("Accept", "")
-            self._made = {key: made for key, made in self._made.items() if now - made[0] < self._fresh_seconds}
+            self._made = {
+                key: made for key, made in self._made.items() if now - made[0] < self._fresh_seconds
+            }
             if accept not in self._made:
                 content_type, body = self._make(accept)
                 self._made[accept] = (self._clock(), Response(HTTPStatus.OK, content_type, body))

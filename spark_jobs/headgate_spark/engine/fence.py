@@ -140,7 +140,9 @@ def _is_time(value: object) -> bool:
 
 
 _FITS = {"str": _is_text, "Optional[int]": _is_whole, "Optional[float]": _is_time}
-_MEMBERS: Mapping[str, Callable[[object], bool]] = {each.name: _FITS[str(each.type)] for each in fields(Owner)}
+_MEMBERS: Mapping[str, Callable[[object], bool]] = {
+    each.name: _FITS[str(each.type)] for each in fields(Owner)
+}
 
 
 # What is to be done ----------------------------------------------------------------------------------

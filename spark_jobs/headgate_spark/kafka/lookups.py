@@ -85,7 +85,9 @@ class JvmLookups:
         """Raises what the client raises where the `kafka.…` options make no sense to it."""
         self._jvm = jvm
         self._options = options
-        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings_of(jvm, options, self.client_id))
+        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(
+            settings_of(jvm, options, self.client_id)
+        )
         self.committed = client_options(options).get("isolation.level", "").lower() == "read_committed"
         """Whether the source reads what is committed alone."""
         self._logs = jvm.dev.headgate.spark.Kafka.logs(self._admin, self.committed)

@@ -220,7 +220,9 @@ def give_back_in_children(handlers: Handlers, wake_up: int) -> None:
             signal.set_wakeup_fd(descriptor)
         for number, handler in handlers.items():
             if signal.getsignal(number) == handler:
-                signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
+                signal.signal(
+                    number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL
+                )
         after()
 
     os.register_at_fork(before=before, after_in_parent=after, after_in_child=after_in_child)

@@ -170,13 +170,17 @@ class Ceiling:
     def _best(self) -> _Size:
         """The largest size that is not slower than the quickest."""
         quickest = max(self._tried, key=lambda size: size.rate)
-        return max((s for s in self._tried if not self._chance.is_slower(s, quickest)), key=attrgetter("records"))
+        return max(
+            (s for s in self._tried if not self._chance.is_slower(s, quickest)), key=attrgetter("records")
+        )
 
     @property
     def _high(self) -> _Size | None:
         """The smallest size above it; it was slower."""
         best = self._best.records
-        return min((size for size in self._tried if size.records > best), key=attrgetter("records"), default=None)
+        return min(
+            (size for size in self._tried if size.records > best), key=attrgetter("records"), default=None
+        )
 
     @property
     def _low(self) -> int:
