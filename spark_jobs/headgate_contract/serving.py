@@ -128,17 +128,16 @@ class FreshPage:
         if not self._making.acquire(timeout=self._wait_seconds):
             return Response(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", b"the page takes long to be made\n")
         try:
-            return self._page(headers.get("Accept", ""))
+            now, accept = self._clock(), headers.get("Accept", "")
+            self._made = {
+                key: made for key, made in self._made.items() if now - made[0] < self._fresh_seconds
+            }
+            if accept not in self._made:
+                content_type, body = self._make(accept)
+                self._made[accept] = (self._clock(), Response(HTTPStatus.OK, content_type, body))
+            return self._made[accept][1]
         finally:
             self._making.release()
-
-    def _page(self, accept: str) -> Response:
-        now = self._clock()
-        self._made = {key: made for key, made in self._made.items() if now - made[0] < self._fresh_seconds}
-        if accept not in self._made:
-            content_type, body = self._make(accept)
-            self._made[accept] = (self._clock(), Response(HTTPStatus.OK, content_type, body))
-        return self._made[accept][1]
 
 
 def _handler(answer: Callable[[str, Message], Response]) -> type[BaseHTTPRequestHandler]:

@@ -92,9 +92,7 @@ class Log:
 
 
 def times(log: Log) -> RecordTimes:
-    return RecordTimes(
-        "flights", log, lambda: log, max_future=HOUR_MS, clock=lambda: NOW_MS / 1000, earliest=0
-    )
+    return RecordTimes("flights", log, lambda: log, clock=lambda: NOW_MS / 1000, earliest=0)
 
 
 def records(*stamps: int) -> list[Entry]:

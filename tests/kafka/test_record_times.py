@@ -59,7 +59,7 @@ class Broker:
 
 
 def times(broker: Broker) -> RecordTimes:
-    return RecordTimes("flights", broker, lambda: broker, max_future=HOUR_MS, clock=lambda: NOW, earliest=0)
+    return RecordTimes("flights", broker, lambda: broker, clock=lambda: NOW, earliest=0)
 
 
 def test_without_nonsense_the_index_is_asked_and_it_is_read_once_that_a_record_is_there():
@@ -134,7 +134,7 @@ TODAY = 1_700_000_000_000
 
 
 def of_today(broker: Broker) -> RecordTimes:
-    return RecordTimes("flights", broker, lambda: broker, max_future=HOUR_MS, clock=lambda: TODAY / 1000)
+    return RecordTimes("flights", broker, lambda: broker, clock=lambda: TODAY / 1000)
 
 
 def test_timestamps_in_seconds_are_none_and_their_partition_is_named_once():

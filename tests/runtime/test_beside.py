@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from headgate_contract import ControlDocument, QueryControl, SourceControl
-from headgate_spark.engine.beside import FolderError, words_of
 from headgate_spark.engine.checkpoint import Checkpoint, acquire_lock
 from headgate_spark.engine.directory import Directory
 from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.side_folder import FolderError, words_of
 from support.asked import admit, plan
 from support.engine import begins, described, services_with
 from support.faulty_directory import Fault, FaultyDirectory

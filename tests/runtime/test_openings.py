@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from headgate_contract import ControlDocument, QueryControl, SourceControl
 from headgate_spark.engine.governor import Governor
-from headgate_spark.engine.openings import Openings, StillUnderWayError
 from headgate_spark.engine.resumption import Ends, Resumption
+from headgate_spark.engine.run_table import Openings, StillUnderWayError
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.sources import Descriptor, names_of
 from support.asked import admit, plan

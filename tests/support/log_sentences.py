@@ -19,7 +19,7 @@ FILES = [
 JAVA = sorted((ROOT / "spark_jobs/shim/src").rglob("*.java"))
 LOGS = {f"log.{level}" for level in ("warning", "error", "critical", "exception")}
 MADE_BY = {
-    "f'{what} cannot be {done}: {lost}'": "engine/beside.py:Kept",
+    "f'{what} cannot be {done}: {lost}'": "engine/side_folder.py:Kept",
     "remark.text": "planner/reporting.py:Remark",
     "complaint": "reconcile/memory.py:complain",
     "warning": "handlers/definition.py:warnings",

@@ -10,7 +10,7 @@ a whole: the limits of a source, its alignment, where its event time is, by whic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -29,10 +29,7 @@ from headgate_contract.document import (
 from headgate_contract.settings.said import Given, Origin
 from headgate_contract.settings.table import TABLE, UNLIMITED, Scope, Setting
 
-_QUERY = ("interval_seconds", "interval_during_backlog_seconds", "min_pause_seconds")
-_BATCH = tuple(each.name for each in fields(BatchControl))
-_REENTRY = tuple(each.name for each in fields(ReentryControl))
-_LIVE = tuple(each.name for each in fields(LiveControl))
+_QUERY = (("interval_seconds",), ("interval_during_backlog_seconds",), ("min_pause_seconds",))
 _SOURCE = (
     ("paused",),
     ("after",),
@@ -44,7 +41,7 @@ _SOURCE = (
     ("backlog",),
     ("snapshot",),
 )
-"""Members of a source, those together that a document says as a whole."""
+"""Members of a query and of a source, those together that a document says as a whole."""
 
 
 @dataclass(frozen=True)
@@ -73,20 +70,20 @@ def merged(document: QueryControl | None, job: Job) -> QueryControl | None:
     upper = QueryControl() if document is None else document
     lower = _query(job.query)
     sources = {
-        name: _over_source(upper.sources.get(name, SourceControl()), _source(job.sources.get(name, {})))
+        name: _over(upper.sources.get(name, SourceControl()), _source(job.sources.get(name, {})), _SOURCE)
         for name in {**upper.sources, **job.sources}
     }
-    if any(chains.cycles(_afters(sources))):
+    if any(chains.cycles({name: each.after for name, each in sources.items() if each.after is not None})):
         declared = {name: upper.sources[name].after if name in upper.sources else None for name in sources}
         sources = {name: replace(source, after=declared[name]) for name, source in sources.items()}
-    return replace(
-        upper,
-        **_unsaid(upper, lower, QueryControl(), _QUERY),
-        batch=replace(upper.batch, **_unsaid(upper.batch, lower.batch, BatchControl(), _BATCH)),
-        reentry=replace(upper.reentry, **_unsaid(upper.reentry, lower.reentry, ReentryControl(), _REENTRY)),
-        live=replace(upper.live, **_unsaid(upper.live, lower.live, LiveControl(), _LIVE)),
+    query: QueryControl = replace(
+        _over(upper, lower, _QUERY),
+        batch=_over(upper.batch, lower.batch),
+        reentry=_over(upper.reentry, lower.reentry),
+        live=_over(upper.live, lower.live),
         sources=sources,
     )
+    return query
 
 
 def circles(job: Job) -> list[str]:
@@ -140,18 +137,14 @@ def _is_set(upper: Any, default: Any, setting: Setting) -> bool:
     return bool(value != otherwise)
 
 
-def _over_source(upper: SourceControl, lower: SourceControl) -> SourceControl:
-    default = SourceControl()
-    unsaid = [
-        members
-        for members in _SOURCE
-        if all(getattr(upper, member) == getattr(default, member) for member in members)
-    ]
+def _over(upper: Any, lower: Any, together: Sequence[tuple[str, ...]] = ()) -> Any:
+    """Return what a document says, with what the job says of all that the document leaves at its default.
+
+    `together` are the members that count, those in one place as a whole; by default all, each by itself.
+    """
+    default, every = type(upper)(), together or [(each.name,) for each in fields(upper)]
+    unsaid = [members for members in every if all(getattr(upper, m) == getattr(default, m) for m in members)]
     return replace(upper, **{member: getattr(lower, member) for members in unsaid for member in members})
-
-
-def _unsaid(upper: Any, lower: Any, default: Any, members: tuple[str, ...]) -> dict[str, Any]:
-    return {name: getattr(lower, name) for name in members if getattr(upper, name) == getattr(default, name)}
 
 
 def _query(given: Given) -> QueryControl:
@@ -197,7 +190,3 @@ def _below(given: Given, member: str) -> dict[str, Any]:
         for each in TABLE
         if len(each.path) == 2 and each.path[0] == member and each.name in given
     }
-
-
-def _afters(sources: Mapping[str, SourceControl]) -> dict[str, str]:
-    return {name: source.after for name, source in sources.items() if source.after is not None}

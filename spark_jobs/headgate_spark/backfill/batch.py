@@ -109,7 +109,9 @@ class HistoryJoin:
         rows = self.left.filter(_from(horizon.left, column(self.matching.left.event_time)))
         if self.matching.how == "inner":
             return rows.withColumn(ANSWERED, F.lit(False))
-        partners = self.right.filter(self._may_be_partner(horizon))
+        # so that files without a partner are not read
+        since = _from(self._earliest_partner(horizon), column(self.matching.right.event_time))
+        partners = self.right.filter(since)
         matched, unmatched = (
             self.matching.joined_at_once(rows, partners, how).select(
                 *(column(name, LEFT) for name in rows.columns)
@@ -121,10 +123,6 @@ class HistoryJoin:
     def replayed_right(self, horizon: Horizon) -> DataFrame:
         """Return the right rows that a stream has to know."""
         return self.right.filter(_from(horizon.right, column(self.matching.right.event_time)))
-
-    def _may_be_partner(self, horizon: Horizon) -> Column:
-        """Tell right rows that could be partners of replayed left rows: so that files without one are not read."""
-        return _from(self._earliest_partner(horizon), column(self.matching.right.event_time))
 
     def _earliest_partner(self, horizon: Horizon) -> Micros | None:
         """Return from when on a right row could be the partner of a replayed left row."""

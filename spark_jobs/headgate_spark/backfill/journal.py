@@ -106,11 +106,18 @@ def open_journal(spark: SparkSession, checkpoint: str, question: Mapping[str, An
     Raises as `Journal`, and `BackfillError` where another run is there. It is read only when no other run is, so that
     none can have gone on since.
     """
-    with _alone(spark, checkpoint):
+    try:
+        lock = acquire_lock(spark._jvm, checkpoint)
+    except CheckpointInUseError as error:
+        raise BackfillError(str(error)) from None
+    try:
         store = store_in(directory(spark, side_directory(checkpoint)))
         offsets = directory(spark, f"{checkpoint.rstrip('/')}/offsets")
         has_batches = any(name.isdigit() for name in offsets.names())
         yield Journal(store, checkpoint, question, has_batches=has_batches)
+    finally:
+        if lock is not None:
+            lock.release()
 
 
 def store_in(folder: Directory) -> NumberedStore:
@@ -127,19 +134,6 @@ def _check(value: Any) -> None:
 def staging(checkpoint: str) -> str:
     """Return where the results of the steps are, as a directory of Parquet tables."""
     return f"{side_directory(checkpoint)}/{NAME}"
-
-
-@contextmanager
-def _alone(spark: SparkSession, checkpoint: str) -> Iterator[None]:
-    try:
-        lock = acquire_lock(spark._jvm, checkpoint)
-    except CheckpointInUseError as error:
-        raise BackfillError(str(error)) from None
-    try:
-        yield
-    finally:
-        if lock is not None:
-            lock.release()
 
 
 def _changed(checkpoint: str, kept: Mapping[str, Any], asked: Mapping[str, Any]) -> str:

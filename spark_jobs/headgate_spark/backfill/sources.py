@@ -135,7 +135,7 @@ def kafka_keeps(
     It is asked by the client that Spark's connector has brought into the JVM; the shim need not be there. Raises
     `BackfillError` where there is no such topic, no broker that answers, or no connector.
     """
-    with _answers(", ".join(topics)), _consumer(spark, options) as consumer:
+    with _answers(", ".join(topics)), closing(_consumer(spark, options)) as consumer:
         return {topic: _kept_of(spark, consumer, topic) for topic in topics}
 
 
@@ -167,8 +167,7 @@ def _in_columns(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
     )
 
 
-@contextmanager
-def _consumer(spark: SparkSession, options: Mapping[str, str]) -> Iterator[Any]:
+def _consumer(spark: SparkSession, options: Mapping[str, str]) -> Any:
     kafka = spark._jvm.org.apache.kafka
     if isinstance(kafka.clients.consumer.KafkaConsumer, JavaPackage):
         raise BackfillError(
@@ -177,11 +176,7 @@ def _consumer(spark: SparkSession, options: Mapping[str, str]) -> Iterator[Any]:
         )
     bytes_of = kafka.common.serialization.ByteArrayDeserializer
     settings = settings_of(spark._jvm, options, "headgate-backfill", _ALONE)
-    consumer = kafka.clients.consumer.KafkaConsumer(settings, bytes_of(), bytes_of())
-    try:
-        yield consumer
-    finally:
-        consumer.close()
+    return kafka.clients.consumer.KafkaConsumer(settings, bytes_of(), bytes_of())
 
 
 def _kept_of(spark: SparkSession, consumer: Any, topic: str) -> dict[str, tuple[int, int]]:

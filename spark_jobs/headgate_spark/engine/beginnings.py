@@ -56,24 +56,18 @@ class Beginnings:
             return True
         if self._answer is None:
             self._answer = aside("headgate-beginnings", lambda: self._find(new))
-        self._take_answer(self._answer, deadline)
-        return False
-
-    def _take_answer(self, answer: Future[Position], deadline: float) -> None:
         try:
-            self._known |= answer.result(max(0.0, deadline - time.monotonic()))
+            self._known |= self._answer.result(max(0.0, deadline - time.monotonic()))
             self._failures = 0
         except NotInTimeError:
-            return
+            return False
         except Exception as error:
-            self._failed(error)
+            self._failures += 1
+            if self._failures == TRIES:
+                log.warning(
+                    "a source is held, because it is not known where new partitions begin; it is asked again",
+                    source=self._source,
+                    error=str(error),
+                )
         self._answer = None
-
-    def _failed(self, error: Exception) -> None:
-        self._failures += 1
-        if self._failures == TRIES:
-            log.warning(
-                "a source is held, because it is not known where new partitions begin; it is asked again",
-                source=self._source,
-                error=str(error),
-            )
+        return False

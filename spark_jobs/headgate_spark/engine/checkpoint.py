@@ -15,9 +15,9 @@ from typing import Any
 
 import structlog
 
-from headgate_spark.engine.beside import tolerated, words_of
 from headgate_spark.engine.directory import Directory, LocalDirectory
 from headgate_spark.engine.resumption import Resumption, read_resumption
+from headgate_spark.engine.side_folder import tolerated, words_of
 from headgate_spark.engine.store import NumberedStore
 from headgate_spark.planner.model import HybridMemory
 

@@ -2,7 +2,7 @@
 
 None of it is needed to go on, with one exception: whether a history has been read must be known, and kept, before a
 source that comes after it reads. A file system that fails keeps no other query from running; it is said once what is
-lost (`engine.beside`).
+lost (`engine.side_folder`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import structlog
 
 from headgate_contract import QueryControl
 from headgate_spark.engine.batch_memory import BatchMemory
-from headgate_spark.engine.beside import FolderError, Kept, SideFolder, words_of
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, history_in, history_value, release
 from headgate_spark.engine.fencing import UNFENCED, FenceAnswer, Fencing
 from headgate_spark.engine.refusals import damaged, unknown_histories
 from headgate_spark.engine.resumption import Resumption
+from headgate_spark.engine.side_folder import FolderError, Kept, SideFolder, words_of
 from headgate_spark.engine.task_memory import MemorySettings
 from headgate_spark.engine.topics import Ids, ids_in
 from headgate_spark.planner.model import HybridMemory

@@ -62,7 +62,6 @@ class Delivery:
         self._taken[run.run_id] = self.newest
 
     def ended(self, run: QueryRun) -> None:
-        """A run has ended, and needs no document."""
         self._taken.pop(run.run_id, None)
 
     def deliver(self, runs: Iterable[QueryRun]) -> bool:

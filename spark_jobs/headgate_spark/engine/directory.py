@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -76,7 +76,6 @@ class HadoopDirectory:
         return [str(status.getPath().getName()) for status in found]
 
     def read(self, name: str) -> str:
-        """Return the text of a file. Raises ValueError where it does not fit the checksum that is beside it."""
         stream = self._fs.open(self._path(name))
         try:
             return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
@@ -88,9 +87,7 @@ class HadoopDirectory:
             stream.close()
 
     def create(self, name: str, text: str) -> None:
-        """Write a new file, whole or not at all; raises OSError where it is there already.
-
-        By a rename that must not replace: HDFS does that in one step. Hadoop's local one replaces all the same, so
+        """By a rename that must not replace: HDFS does that in one step. Hadoop's local one replaces all the same, so
         the name is looked up first, and the checkpoint's lock keeps others off. On an object store a rename is a
         copy: a reader sees the whole file or none, but of two runs that write at the same moment both may succeed.
         There nothing here keeps a second writer off; whoever starts drivers has to.
@@ -98,11 +95,8 @@ class HadoopDirectory:
         unfinished = self._path(f".{name}.{os.getpid()}")
         is_there = False
         try:
-            stream = self._fs.create(unfinished, True)
-            try:
+            with closing(self._fs.create(unfinished, True)) as stream:
                 stream.write(text.encode())
-            finally:
-                stream.close()
             if self._local is not None:
                 _keep(self._local / unfinished.getName())
             is_there = not self._fs.exists(self._path(name)) and self._fs.rename(unfinished, self._path(name))
@@ -116,9 +110,7 @@ class HadoopDirectory:
             raise OSError(f"cannot write {self._path(name).toString()}: is it written by another run?")
 
     def delete(self, name: str) -> None:
-        """Remove a file, if it is there.
-
-        Hadoop's local file system answers alike where there is none and where it may not be removed. Twice, since
+        """Hadoop's local file system answers alike where there is none and where it may not be removed. Twice, since
         another driver may write it anew between the two questions.
         """
         path = self._path(name)

@@ -16,8 +16,8 @@ from typing import Any
 
 import structlog
 
-from headgate_spark.engine.beside import tolerated
 from headgate_spark.engine.shim import DriverJvm
+from headgate_spark.engine.side_folder import tolerated
 
 log = structlog.get_logger("headgate")
 

@@ -18,7 +18,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Collection, Generator, Mapping
-from dataclasses import field
+from dataclasses import field, fields
 from datetime import datetime, timezone
 from typing import Any, Optional, Union
 
@@ -27,7 +27,7 @@ from headgate_contract.newer import dataclass
 LOOK_SECONDS = 1.0
 """Between two looks at a driver of which it is not known whether it is dead."""
 ANSWER_SECONDS = 5.0
-"""How often a driver looks whether somebody has knocked: `LOOK_SECONDS` of `Fence.java`."""
+"""How often a driver looks whether somebody has knocked: `LOOK_SECONDS` of `SignOfLife.java`."""
 SETTLE_SECONDS = 3.0
 """How long a newcomer waits after it has shut out a driver that may be alive, before it reads where the checkpoint
 ends: what that driver is about to write has come by then. A run trusts an answer for a second (`Fence.java`), and the
@@ -139,16 +139,9 @@ def _is_time(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 2**35
 
 
+_FITS = {"str": _is_text, "Optional[int]": _is_whole, "Optional[float]": _is_time}
 _MEMBERS: Mapping[str, Callable[[object], bool]] = {
-    "application": _is_text,
-    "host": _is_text,
-    "pid": _is_whole,
-    "since": _is_time,
-    "machine": _is_text,
-    "started": _is_text,
-    "lineage": _is_text,
-    "attempt": _is_whole,
-    "lock": _is_text,
+    each.name: _FITS[str(each.type)] for each in fields(Owner)
 }
 
 

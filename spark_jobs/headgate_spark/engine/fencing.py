@@ -20,7 +20,6 @@ import structlog
 from headgate_contract.durations import seconds
 from headgate_contract.newer import dataclass
 from headgate_contract.settings.table import PROPERTY
-from headgate_spark.engine.beside import words_of
 from headgate_spark.engine.checkpoint import CheckpointInUseError, local_path, side_directory
 from headgate_spark.engine.directory import GONE, Directory
 from headgate_spark.engine.fence import (
@@ -37,6 +36,7 @@ from headgate_spark.engine.fence import (
     Sleep,
     take,
 )
+from headgate_spark.engine.side_folder import words_of
 
 log = structlog.get_logger("headgate")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 from headgate_contract import durations
 from headgate_contract.newer import dataclass
@@ -29,9 +30,15 @@ class Forbearance:
     """How long a source may be asked before somebody is told that it is silent: Kafka's client tries for minutes."""
 
     def said_by(self, properties: Mapping[str, str]) -> Forbearance:
-        """Return what holds of a query with these properties. Raises `ValueError`, see `outage_in`."""
-        said = outage_in(properties)
-        return self if said is None else Forbearance(self.bears, said, self.silence_seconds)
+        """Return what holds of a query with these properties.
+
+        Raises `ValueError`, with the name of the property, where it is no duration.
+        """
+        text = properties.get(PROPERTY + OUTAGE)
+        try:
+            return self if text is None else replace(self, outage_seconds=durations.seconds(text))
+        except ValueError as error:
+            raise ValueError(f"property {PROPERTY}{OUTAGE}: {error}") from None
 
     @property
     def words(self) -> str:
@@ -41,15 +48,3 @@ class Forbearance:
             "silenceMillis": round(self.silence_seconds * 1000),
         }
         return json.dumps({"bears": self.bears, **millis})
-
-
-def outage_in(properties: Mapping[str, str]) -> float | None:
-    """Return how long an outage may last by the properties of a query (seconds); `None`: they do not say.
-
-    Raises `ValueError`, with the name of the property, where it is no duration.
-    """
-    text = properties.get(PROPERTY + OUTAGE)
-    try:
-        return None if text is None else durations.seconds(text)
-    except ValueError as error:
-        raise ValueError(f"property {PROPERTY}{OUTAGE}: {error}") from None

@@ -25,12 +25,11 @@ from headgate_spark.engine.delivery import Delivery
 from headgate_spark.engine.endings import Endings
 from headgate_spark.engine.failures import told
 from headgate_spark.engine.fencing import UNFENCED
-from headgate_spark.engine.openings import Openings
 from headgate_spark.engine.protocol import Asking
-from headgate_spark.engine.queries import begun, called, in_words
+from headgate_spark.engine.queries import begun, called, without_class
 from headgate_spark.engine.records import follow
 from headgate_spark.engine.run import QueryRun
-from headgate_spark.engine.run_table import RunTable
+from headgate_spark.engine.run_table import Openings, RunTable
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.settings import SettingsError
 from headgate_spark.engine.sources import Descriptor
@@ -45,7 +44,7 @@ class Governor:
     def __init__(self, services: Services, *, follows_oom_kill: bool = False) -> None:
         """`follows_oom_kill`: all of the driver before this one was killed for want of memory."""
         self._services = services
-        self._openings: Openings[QueryRun | None] = Openings()
+        self._openings = Openings()
         self.documents = Delivery(partial(follow, services.groups), services.recall)
         self.table = RunTable(self.documents, Strangers(services.clock))
         self.endings = Endings(services, lambda: self.table.runs, follows_oom_kill=follows_oom_kill)
@@ -87,12 +86,11 @@ class Governor:
 
     def ended(self, run_id: str, failure: str | None) -> None:
         """A query has ended, and some of its sources may never have been opened, or not be closed."""
-        run, name = self.table.run(run_id), self.table.name_of(run_id)
-        self.table.forget(run_id)
+        run, name = self.table.run(run_id), self.table.forget(run_id)
         if run is not None:
             self._over(run, failure)
         elif name is not None and failure is not None and not self.endings.has_kept(run_id):
-            self.endings.failed(name, told(name, in_words(json.loads(failure)["failure"]), {}))
+            self.endings.failed(name, told(name, without_class(json.loads(failure)["failure"]), {}))
 
     def opened(self, handle: int, descriptor: str) -> str:
         """A stream was opened. Answers `ok`, `resume:` and where it goes on, or `refuse:` and why.
@@ -236,7 +234,6 @@ class Governor:
 
     @property
     def publish_failures(self) -> Mapping[tuple[str, str], int]:
-        """Positions that could not be published, by query and source."""
         return {} if self._services.positions is None else self._services.positions.failures
 
     # -------------------------------------------------------------------------------------------------

@@ -110,7 +110,9 @@ class OpenSource:
         Nothing may be planned while it is not known where a new split begins, or whether one that is not listed is
         gone for good. This may wait until `deadline` (`time.monotonic`). `is_final`: what it has is not asked again.
         """
-        is_unmatched = self._matches_nothing and not self.position(offset)
+        subscription = self.descriptor.subscription
+        has_pattern = subscription is not None and subscription.pattern is not None
+        is_unmatched = has_pattern and self._start == {} and not self.position(offset)  # Kafka was asked
         self._note_match(query, is_none=is_unmatched, is_final=is_final)
         self.latest = None if is_unmatched and not is_final else offset
         latest = self.position(self.latest)
@@ -142,12 +144,6 @@ class OpenSource:
                 count=len(self.absence.splits),
             )
         return waits
-
-    @property
-    def _matches_nothing(self) -> bool:
-        """Whether its pattern has matched no topic so far: Kafka was asked, and the source has no partition."""
-        subscription = self.descriptor.subscription
-        return subscription is not None and subscription.pattern is not None and self._start == {}
 
     def _note_match(self, query: str, *, is_none: bool, is_final: bool) -> None:
         if is_none and not self._is_unmatched:

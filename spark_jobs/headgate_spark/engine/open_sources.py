@@ -121,16 +121,12 @@ class OpenSources:
     def ends(self, ends: Ends) -> list[tuple[OpenSource, str | None]]:
         """Return where each source ends by the checkpoint (`None`: it has no offset), as far as that can be told."""
         by_name = ends.are_by_name(each.descriptor.name for each in self)
-        every = ((self._lines(place), each) for place, each in self.placed())
-        return [
-            (each, ends.of(lines, each.descriptor.name if by_name else None))
-            for lines, each in every
-            if ends.tells_of(lines[0])
-        ]
-
-    def _lines(self, place: int) -> list[int]:
-        """Return which lines of the offset log are of the source in a place."""
-        return [line for line, read in enumerate(self._occurrences) if read == place] or [place]
+        found = []
+        for place, each in self.placed():
+            lines = [line for line, read in enumerate(self._occurrences) if read == place] or [place]
+            if ends.tells_of(lines[0]):
+                found.append((each, ends.of(lines, each.descriptor.name if by_name else None)))
+        return found
 
     def times_read(self, place: int) -> int:
         """Return how often a batch reads the source in a place: as often as the plan has it."""

@@ -55,7 +55,7 @@ class Started:
         """It has ended; `failure` is a JSON object: what it has failed of; `None`: it has not failed."""
         if failure is not None and self.failure is None:
             members = json.loads(failure)
-            self.failure, self.causes = in_words(members["failure"]), members["causes"]
+            self.failure, self.causes = without_class(members["failure"]), members["causes"]
 
 
 def begun(members: Mapping[str, Any], stop: Callable[[str], None]) -> Started:
@@ -81,7 +81,7 @@ def called(members: Mapping[str, str]) -> str:
     return members.get("name") or members["id"]
 
 
-def in_words(failure: str) -> str:
+def without_class(failure: str) -> str:
     """Return the text of an exception of Java without the name of its class, as PySpark shows it."""
     before, colon, words = failure.partition(": ")
     return words if colon and " " not in before else failure

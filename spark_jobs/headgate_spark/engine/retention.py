@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 
 from headgate_spark.engine.aside import aside
-from headgate_spark.engine.beside import tolerated
+from headgate_spark.engine.side_folder import tolerated
 from headgate_spark.planner.model import Position
 
 EVERY_SECONDS = 60.0
@@ -59,16 +59,12 @@ class Retention:
 
         Asks anew if it is time to. Returns at once.
         """
-        self._take_answer(now)
+        if self._answer is not None and self._answer.done():
+            answer, self._answer = self._answer, None
+            with tolerated("where logs begin is not known", source=self._source):
+                self._bounds, self._known_at = answer.result(), now
         if self._answer is None and (self._asked_at is None or now - self._asked_at >= EVERY_SECONDS):
             splits = frozenset(position)
             self._asked_at = now
             self._answer = aside("headgate-retention", lambda: self._ask(splits))
         return margin(position, self._bounds) if now - self._known_at < KNOWN_SECONDS else None
-
-    def _take_answer(self, now: float) -> None:
-        if self._answer is None or not self._answer.done():
-            return
-        answer, self._answer = self._answer, None
-        with tolerated("where logs begin is not known", source=self._source):
-            self._bounds, self._known_at = answer.result(), now

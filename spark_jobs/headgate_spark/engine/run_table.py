@@ -7,13 +7,15 @@ for whoever brings it. Nothing is waited for under that lock, and no run's own l
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotInTimeError
 from contextlib import contextmanager
 from itertools import chain, count
 
 import structlog
 
-from headgate_contract import ControlDocument, QueryControl
+from headgate_contract import ControlDocument
 from headgate_spark.engine.bounded import News
 from headgate_spark.engine.delivery import Delivery
 from headgate_spark.engine.queries import Started
@@ -22,6 +24,9 @@ from headgate_spark.engine.run import QueryRun
 from headgate_spark.engine.strangers import Strangers
 
 log = structlog.get_logger("headgate")
+
+WAIT_SECONDS = 2.5
+"""How long a second caller waits for the run that the first one is making: half of what a call may take."""
 
 
 class RunTable:
@@ -80,18 +85,14 @@ class RunTable:
             run = self._runs.get(run_id)
             return self._started[run_id] if run is None else run.started
 
-    def name_of(self, run_id: str) -> str | None:
-        """Return the name of a query that has started and has not ended."""
-        with self._lock:
-            return self._noticed.get(run_id)
-
-    def forget(self, run_id: str) -> None:
-        """A query has ended; its run, if it has one, is removed by itself."""
+    def forget(self, run_id: str) -> str | None:
+        """A query has ended; return its name, if it was known. Its run, if it has one, is removed by itself."""
         with self._lock:
             self._started.pop(run_id, None)
             name = self._noticed.pop(run_id, None)
             if name is not None:
                 self._unplanned.pop(name, None)
+            return name
 
     @property
     def unplanned(self) -> list[str]:
@@ -150,24 +151,17 @@ class RunTable:
     def add(self, run: QueryRun) -> None:
         """A run begins by the newest document; where nothing more is planned, it is stopped before it begins."""
         with self._lock:
-            run.settings.document_says(self._control_of(run.declared))
+            document = self._documents.newest
+            listed = {} if document is None else document.queries
+            if document is not None and run.declared not in listed:
+                event = "query is not in the control document; it runs as the job says"
+                log.warning(event, query=run.declared, listed=sorted(listed))
+            run.settings.document_says(listed.get(run.declared))
             if self.is_stopping:
                 run.stop()
             self._runs[run.run_id] = run
             self._started.pop(run.run_id, None)
             self._documents.begins(run)
-
-    def _control_of(self, name: str) -> QueryControl | None:
-        document = self._documents.newest
-        if document is None:
-            return None
-        control = document.queries.get(name)
-        if control is None:
-            listed = sorted(document.queries)
-            log.warning(
-                "query is not in the control document; it runs as the job says", query=name, listed=listed
-            )
-        return control
 
     def remove(self, run: QueryRun) -> bool:
         """A run ends; return whether it was open."""
@@ -236,3 +230,54 @@ class RunTable:
         with self._lock:
             self._documents.publish(document)
         self._warn_of_unplanned()
+
+
+class StillUnderWayError(RuntimeError):
+    """Another call is making it, and goes on with that."""
+
+
+class Openings:
+    """Makes one run per id at a time, however often and at once it is asked for. Nothing is held while it is made.
+
+    The shim asks again for a stream whose answer has not come in time (`PlannerClient.java`), while the first call is
+    still under way. A run holds the lock on a checkpoint and clients of brokers: a second one would be refused by the
+    first, or, where nothing can be locked, both would plan the same query.
+    """
+
+    def __init__(self, wait_seconds: float = WAIT_SECONDS) -> None:
+        self._wait_seconds = wait_seconds
+        self._lock = threading.Lock()
+        self._under_way: dict[str, Future[QueryRun | None]] = {}
+
+    def get(self, run_id: str, make: Callable[[], QueryRun | None]) -> QueryRun | None:
+        """Return what `make` gives, or what the call gives that is making it already.
+
+        Raises what `make` raises, for whoever waits as well, and `StillUnderWayError` where it takes long. `make`
+        looks first whether it was made between two calls.
+        """
+        with self._lock:
+            other = self._under_way.get(run_id)
+            if other is None:
+                mine: Future[QueryRun | None] = Future()
+                self._under_way[run_id] = mine
+        if other is not None:
+            return self._awaited(other)
+        try:
+            mine.set_result(make())
+        except BaseException as error:
+            mine.set_exception(error)
+        finally:
+            with self._lock:
+                del self._under_way[run_id]
+        return mine.result()
+
+    def _awaited(self, made: Future[QueryRun | None]) -> QueryRun | None:
+        try:
+            return made.result(self._wait_seconds)
+        except NotInTimeError:
+            if made.done():  # that is what it has raised itself
+                raise
+            raise StillUnderWayError(
+                "what earlier runs left in the checkpoint is still being read: its file system is slow to answer; "
+                "see that the driver can reach it"
+            ) from None

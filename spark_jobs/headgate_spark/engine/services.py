@@ -73,7 +73,7 @@ class Positions(Protocol):
 
     @property
     def failures(self) -> Mapping[tuple[str, str], int]:
-        """What could not be published, by query and source."""
+        """Writes that failed or were refused, by query and source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from headgate_contract.settings.said import Origin, in_options, in_properties, o
 from headgate_contract.settings.strangers import of_sources
 from headgate_contract.settings.table import BY_NAME, OF_THE_JOB, OPTION, Scope
 from headgate_spark.engine.bounded import News
-from headgate_spark.engine.forbearance import outage_in
+from headgate_spark.engine.forbearance import Forbearance
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.planner.model import ReadLimit
 
@@ -44,7 +44,11 @@ class OfJob:
         said, problems = in_options(self.options, Scope.QUERY)
         properties = in_properties(self.properties, query)
         of_query = over(said, properties.query)
-        told = [*problems, *properties.problems, *_problems_of_outages(self.properties)]
+        told = [*problems, *properties.problems]
+        try:
+            Forbearance().said_by(self.properties)
+        except ValueError as error:
+            told.append(str(error))
         of_sources = dict(properties.sources)
         for name, options in sources.items():
             given, problems = in_options(options, Scope.SOURCE)
@@ -58,14 +62,6 @@ class OfJob:
         if told:
             raise SettingsError(f"query {query}: {'; '.join(dict.fromkeys(told))}")
         return job
-
-
-def _problems_of_outages(properties: Mapping[str, str]) -> list[str]:
-    try:
-        outage_in(properties)
-    except ValueError as error:
-        return [str(error)]
-    return []
 
 
 class QuerySettings:

@@ -43,7 +43,13 @@ class NumberedStore:
         numbers = self._numbers(self._directory.names())
         if not numbers:
             return 0, None
-        return numbers[-1], self._value(self._file(numbers[-1]))
+        file = self._file(numbers[-1])
+        try:
+            value = json.loads(self._directory.read(file))
+            self._check(value)
+        except (ValueError, RecursionError) as error:
+            raise DamagedFileError(f"file {self._directory}/{file} is damaged ({error})") from None
+        return numbers[-1], value
 
     def save(self, value: Any) -> None:
         """Keep `value` under the next number; when this returns, a crash cannot lose it. Raises what the file system
@@ -66,14 +72,6 @@ class NumberedStore:
             left = self._unfinished.fullmatch(name)
             if left is not None and int(left[1]) < number:  # another run may be writing this one just now
                 self._directory.delete(name)
-
-    def _value(self, file: str) -> Any:
-        try:
-            value = json.loads(self._directory.read(file))
-            self._check(value)
-        except (ValueError, RecursionError) as error:
-            raise DamagedFileError(f"file {self._directory}/{file} is damaged ({error})") from None
-        return value
 
     def _numbers(self, names: Iterable[str]) -> list[int]:
         parts = [name.split(".") for name in names]

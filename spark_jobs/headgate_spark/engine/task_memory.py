@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 from headgate_contract.newer import dataclass
 from headgate_spark.engine.shim import DriverJvm
@@ -76,31 +75,20 @@ class MemoryGauge:
         self._memory.forget(query_id)
 
     def settings(self, shuffle_partitions: int | None) -> MemorySettings:
-        conf = self._context.conf()
+        conf, master = self._context.conf(), str(self._context.master())
         off_heap = conf.getBoolean("spark.memory.offHeap.enabled", False)
+        per_task = int(conf.getInt("spark.task.cpus", 1))
+        if re.match(r"local(\[|$)", master) is not None:
+            heap_bytes = int(self._jvm.view.java.lang.Runtime.getRuntime().maxMemory())
+            cores = max(per_task, int(self._context.defaultParallelism()))
+        else:
+            heap_bytes = int(self._context.executorMemory()) * MIB
+            default = 1 if master.startswith(("k8s", "yarn")) else 0  # else all cores of a worker
+            cores = int(conf.getInt("spark.executor.cores", default)) or default
         return MemorySettings(
-            heap_bytes=self._heap_bytes(),
+            heap_bytes=heap_bytes,
             off_heap_bytes=conf.getSizeAsBytes("spark.memory.offHeap.size", "0") if off_heap else 0,
             fraction=conf.getDouble("spark.memory.fraction", 0.6),
-            slots=self._slots(conf),
+            slots=None if cores < per_task else cores // per_task,
             shuffle_partitions=shuffle_partitions,
         )
-
-    @property
-    def _is_local(self) -> bool:
-        return re.match(r"local(\[|$)", str(self._context.master())) is not None
-
-    def _heap_bytes(self) -> int:
-        if self._is_local:
-            return int(self._jvm.view.java.lang.Runtime.getRuntime().maxMemory())
-        return int(self._context.executorMemory()) * MIB
-
-    def _slots(self, conf: Any) -> int | None:
-        """Return the tasks that run beside each other; a standalone executor has all cores of its worker."""
-        per_task = int(conf.getInt("spark.task.cpus", 1))
-        if self._is_local:
-            return max(1, int(self._context.defaultParallelism()) // per_task)
-        cores = int(conf.getInt("spark.executor.cores", 0))
-        if cores == 0 and str(self._context.master()).startswith(("k8s", "yarn")):
-            cores = 1
-        return None if cores < per_task else cores // per_task

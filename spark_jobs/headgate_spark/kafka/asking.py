@@ -175,15 +175,18 @@ class SourceEventTimes:
         self._questions[kind].untaken.append(answer)
 
     def close(self) -> None:
-        """End the thread when it has done what it is doing."""
         if self._thread is not None:
             self._thread.submit(self._disconnect)
             self._thread.shutdown(wait=False)
             self._thread = None
 
     def _put(self, kind: Kind, asked: Mapping[str, int]) -> None:
+        def answered() -> Answer:
+            times, is_later = self._connected(), kind is Kind.FIRST_LATER
+            return Answer(asked, times.first_later(asked) if is_later else times.latest(asked.keys()))
+
         question = self._questions[kind]
-        question.answer = self._submit(lambda: Answer(asked, self._answered(kind, asked)))
+        question.answer = self._submit(answered)
         question.is_late = False
         if time.monotonic() >= self._refresh_due:
             self._refresh()
@@ -225,10 +228,6 @@ class SourceEventTimes:
         return self._thread.submit(work)
 
     # On the thread ---------------------------------------------------------------------------
-
-    def _answered(self, kind: Kind, asked: Mapping[str, Millis]) -> Answers:
-        times = self._connected()
-        return times.first_later(asked) if kind is Kind.FIRST_LATER else times.latest(asked.keys())
 
     def _look_ahead(self) -> Answer:
         """Ask before anybody does: the first answers of a client take seconds. What fails will be asked again."""

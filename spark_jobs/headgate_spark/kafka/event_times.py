@@ -51,7 +51,6 @@ class KafkaEventTimes(SourcesOfRun[SourceEventTimes], EventTimes):
         """Monotonic time at which the present planning stops to wait."""
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
-        """Take note of a source. Nothing is connected before it is asked for."""
         self._reopens(source)
         self._sources[source] = SourceEventTimes(
             source,
@@ -84,7 +83,12 @@ class KafkaEventTimes(SourcesOfRun[SourceEventTimes], EventTimes):
         latest: dict[Split, Latest] = {}
         for source, asking in self._sources.items():
             late = asking.begin()
-            later += (answer for told in late[Kind.FIRST_LATER] for answer in _later(source, told))
+            later += (
+                Later(Split(source, split), than, found)  # that there was none may be wrong by now
+                for told in late[Kind.FIRST_LATER]
+                for split, than in told.asked.items()
+                if (found := told.answers.get(split)) is not None
+            )
             latest |= {
                 Split(source, split): _latest(told, split)
                 for told in late[Kind.LATEST]
@@ -121,12 +125,6 @@ def _by_source(asked: Mapping[Split, int]) -> Mapping[str, Mapping[str, int]]:
     for (source, split), at in asked.items():
         by_source[source][split] = at
     return by_source
-
-
-def _later(source: str, answer: Answer) -> list[Later]:
-    """Return the records that were found; that there was none may be wrong by now."""
-    found = ((split, answer.answers.get(split), than) for split, than in answer.asked.items())
-    return [Later(Split(source, split), than, record) for split, record, than in found if record is not None]
 
 
 def _latest(answer: Answer, split: str) -> Latest:

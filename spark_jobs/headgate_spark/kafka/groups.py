@@ -98,11 +98,6 @@ class JvmGroups:
         return self._partitions[partition]
 
 
-def mark_of(publisher: str) -> str:
-    """Return the text of the offsets that `publisher` writes: an application, with its namespace if it has one."""
-    return PREFIX + publisher
-
-
 def problem_of(
     group: str, marks: Mapping[tuple[str, int], str], partitions: Collection[tuple[str, int]], mark: str
 ) -> str | None:

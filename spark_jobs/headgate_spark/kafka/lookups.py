@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -43,7 +44,6 @@ BEGINNING = -2
 """Asked for in place of a timestamp: the first offset of the log."""
 
 _CLIENT_ID = "headgate-event-times"
-_TOPICS_CLIENT_ID = "headgate-topics"
 _TOPIC_GONE = "UnknownTopicOrPartitionException"
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """What the client says where the broker tells none."""
@@ -79,12 +79,16 @@ class PartitionError(Exception):
 class JvmLookups:
     """The partitions that one source reads, asked with the options of that source."""
 
+    client_id = _CLIENT_ID
+
     def __init__(self, jvm: Any, options: Mapping[str, str]) -> None:
         """Raises what the client raises where the `kafka.…` options make no sense to it."""
         self._jvm = jvm
         self._options = options
-        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings_of(jvm, options, _CLIENT_ID))
-        self.committed = reads_committed(options)
+        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(
+            settings_of(jvm, options, self.client_id)
+        )
+        self.committed = client_options(options).get("isolation.level", "").lower() == "read_committed"
         """Whether the source reads what is committed alone."""
         self._logs = jvm.dev.headgate.spark.Kafka.logs(self._admin, self.committed)
 
@@ -93,12 +97,13 @@ class JvmLookups:
 
         Raises `PartitionError`, or whatever the client raises.
         """
-        return find(self._logs, asked)
+        answers = json.loads(self._logs.offsets(json.dumps(dict(asked)), TIMEOUT_SECONDS * 1000))
+        return {split: _found(split, answer) for split, answer in answers.items()}
 
     def ends(self, partitions: Collection[str] | None = None) -> dict[str, int]:
         """Return where the logs of these partitions end, or of those that the source reads now. Raises as `find`."""
         if partitions is None:
-            partitions = partitions_of(self._jvm, self._admin, self._options, TIMEOUT_SECONDS)
+            partitions = partitions_of(self._jvm, self._admin, self._options)
         found = self.find(dict.fromkeys(partitions, END)) if partitions else {}
         return {split: end.offset for split, end in found.items() if end is not None}
 
@@ -145,35 +150,24 @@ class JvmReads:
         self._consumer.close()
 
 
-class JvmTopicIds:
-    """The topics of one cluster, by an admin client with the options of a source.
+class JvmTopicIds(JvmLookups):
+    """The same, and the ids of their topics.
 
     Kafka (2.8 and later) gives an id out anew whenever a topic is created, whatever its name.
     """
 
-    def __init__(self, jvm: Any, options: Mapping[str, str]) -> None:
-        """Raises what the client raises where the `kafka.…` options make no sense to it."""
-        self._jvm = jvm
-        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(
-            settings_of(jvm, options, _TOPICS_CLIENT_ID)
-        )
-        self._logs = jvm.dev.headgate.spark.Kafka.logs(self._admin, reads_committed(options))
+    client_id = "headgate-topics"
 
     def ids(self, topics: Collection[str]) -> dict[str, tuple[str, str]]:
-        """Return cluster and id of those topics that there are and that have one. Raises what the client raises."""
         cluster = str(self._answer(self._admin.describeCluster().clusterId()))
         answers = self._admin.describeTopics(java_list(self._jvm, topics)).topicNameValues()
         ids = {topic: self._id(answers.get(topic)) for topic in topics}
         return {topic: (cluster, found) for topic, found in ids.items() if found not in (None, NO_ID)}
 
     def bounds(self, splits: Collection[str]) -> dict[str, tuple[int, int]]:
-        """Return where the logs of partitions begin and end, as their source sees them. Raises as `find`."""
-        begins, ends = (find(self._logs, dict.fromkeys(splits, at)) for at in (BEGINNING, END))
+        begins, ends = (self.find(dict.fromkeys(splits, at)) for at in (BEGINNING, END))
         known = ((split, begin, ends.get(split)) for split, begin in begins.items())
         return {split: (begin.offset, end.offset) for split, begin, end in known if begin and end}
-
-    def close(self) -> None:
-        self._admin.close()
 
     def _id(self, answer: Any) -> str | None:
         try:
@@ -198,34 +192,21 @@ def settings_of(
     return client_settings(jvm, client | dict(more), name, TIMEOUT_SECONDS)
 
 
-def reads_committed(options: Mapping[str, str]) -> bool:
-    return client_options(options).get("isolation.level", "").lower() == "read_committed"
-
-
-def find(logs: Any, asked: Mapping[str, Millis]) -> dict[str, Found | None]:
-    """Ask a `Logs` of the shim. Returns and raises as `JvmLookups.find`."""
-    answers = json.loads(logs.offsets(json.dumps(dict(asked)), TIMEOUT_SECONDS * 1000))
-    return {split: _found(split, answer) for split, answer in answers.items()}
-
-
 def beginnings(jvm: Any, options: Mapping[str, str], splits: Collection[str]) -> dict[str, int]:
     """Return the first offset of each partition, asked with the options of a source. Raises as `JvmLookups.find`."""
-    lookups = JvmLookups(jvm, options)
-    try:
+    with closing(JvmLookups(jvm, options)) as lookups:
         found = lookups.find(dict.fromkeys(splits, BEGINNING))
-    finally:
-        lookups.close()
     return {split: first.offset for split, first in found.items() if first is not None}
 
 
-def partitions_of(jvm: Any, admin: Any, options: Mapping[str, str], timeout_seconds: float) -> list[str]:
+def partitions_of(jvm: Any, admin: Any, options: Mapping[str, str]) -> list[str]:
     """Return the partitions (`topic/0`) of a source with these options (keys in lower case), by an admin client.
 
     Raises what the client raises where a topic is not there, or may not be described.
     """
     if (assigned := options.get("assign")) is not None:
         return [f"{topic}/{n}" for topic, numbers in json.loads(assigned).items() for n in numbers]
-    timeout = round(timeout_seconds), jvm.java.util.concurrent.TimeUnit.SECONDS
+    timeout = TIMEOUT_SECONDS, jvm.java.util.concurrent.TimeUnit.SECONDS
     if (subscribed := options.get("subscribe")) is not None:
         topics = [name.strip() for name in subscribed.split(",") if name.strip()]
     else:

@@ -23,7 +23,7 @@ import structlog
 
 from headgate_contract.newer import dataclass
 from headgate_spark.kafka.failures import in_words, of_a_commit
-from headgate_spark.kafka.groups import JvmGroups, Offsets, mark_of, problem_of
+from headgate_spark.kafka.groups import PREFIX, JvmGroups, Offsets, problem_of
 
 log = structlog.get_logger("headgate")
 
@@ -107,7 +107,6 @@ class Publisher:
     def committed(
         self, *, query: str, source: str, group: str, options: Mapping[str, str], offset: str
     ) -> None:
-        """A source that was opened with `options` has committed up to `offset`, its own JSON. Returns at once."""
         publication = Publication(query, source, group, options)
         with self._changed:
             self._replace_others(publication)
@@ -129,7 +128,6 @@ class Publisher:
 
     @property
     def failures(self) -> dict[tuple[str, str], int]:
-        """Writes that failed or were refused, by query and source."""
         with self._changed:
             return {(p.query, p.source): progress.failures for p, progress in self._progress.items()}
 
@@ -233,7 +231,7 @@ class Publisher:
 
     def _commit(self, publication: Publication, progress: _Progress, offsets: Offsets) -> str | None:
         """Write; return why that could not be done."""
-        mark = mark_of(self._name())
+        mark = PREFIX + self._name()
         try:
             if not progress.is_ours:
                 marks = self._groups_of(publication).marks(publication.group)

@@ -42,19 +42,18 @@ UNTIMED = (
 class RecordTimes:
     """What the records of one source tell. `max_future` is in milliseconds and may be changed at any time."""
 
-    def __init__(  # noqa: PLR0913 - one composition root calls it, by keyword
+    def __init__(
         self,
         source: str,
         lookups: JvmLookups,
         records: Callable[[], JvmReads],
         *,
-        max_future: Millis = DEFAULT_MAX_FUTURE,
         clock: Callable[[], float] = time.time,
         earliest: Millis = SMALLEST_TIME,
     ) -> None:
         """`records` connects what reads single records, when that is first needed. What is before `earliest` does not
         count."""
-        self.max_future = max_future
+        self.max_future = DEFAULT_MAX_FUTURE
         self._earliest = earliest
         self._source = source
         self._lookups = lookups
@@ -75,7 +74,6 @@ class RecordTimes:
         return self._lookups.ends()
 
     def first_later(self, asked: Asked) -> Answers:
-        """Return for each partition the first record later than asked for; `None`: there is none up to now."""
         found = self._lookups.find({split: max(at + 1, self._earliest) for split, at in asked.items()})
         gaps = self._gaps.among_later(asked, found)
         begins = {

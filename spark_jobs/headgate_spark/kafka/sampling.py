@@ -17,6 +17,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from headgate_spark.kafka.lookups import JvmLookups, JvmReads, Record, UnansweredError
 from headgate_spark.kafka.searching import RUN, LastSearch, Search
@@ -65,7 +66,7 @@ class Sampler:
         self._run(searches, few=True)
         self._looked |= ends
         return {
-            split: max(self._known(split, at, ends[split]), key=_time, default=None)
+            split: max(self._known(split, at, ends[split]), key=attrgetter("time"), default=None)
             for split, at in beginnings.items()
         }
 
@@ -156,16 +157,12 @@ class Sampler:
     def _remember(self, known: list[Found], run: list[Found], few: bool) -> None:
         begin = bisect_left(known, Found(run[0].offset, BEFORE_ALL))
         end = bisect_left(known, Found(run[-1].offset + 1, BEFORE_ALL))
-        highest = max(map(_time, known[:begin]), default=BEFORE_ALL)
+        highest = max(map(attrgetter("time"), known[:begin]), default=BEFORE_ALL)
         for sample in run:
             highest = max(highest, sample.time)
             self.out_of_orderness = max(self.out_of_orderness, highest - sample.time)
-        lowest_behind = min(map(_time, known[end:]), default=highest)
+        lowest_behind = min(map(attrgetter("time"), known[end:]), default=highest)
         self.out_of_orderness = max(self.out_of_orderness, highest - lowest_behind)
-        known[begin:end] = sorted({max(run, key=_time), run[-1]}) if few else run
+        known[begin:end] = sorted({max(run, key=attrgetter("time")), run[-1]}) if few else run
         if len(known) > MOST_SAMPLES:
             del known[1:-1:2]
-
-
-def _time(sample: Found) -> Millis:
-    return sample.time

@@ -79,14 +79,12 @@ class SourceSnapshots:
         """Records that the last search of each partition has looked at."""
 
     def search(self, places: Mapping[str, SearchRange]) -> None:
-        """Search these partitions; returns at once."""
         with self._lock:
             self._wishes = dict(places)
         if places or self._failures:
             self._beside.begin()
 
     def drop(self, splits: Collection[str]) -> None:
-        """Forget what was found of these partitions: they are gone."""
         with self._lock:
             self._wishes = {split: place for split, place in self._wishes.items() if split not in splits}
             self._known = {split: found for split, found in self._known.items() if split not in splits}
@@ -95,23 +93,19 @@ class SourceSnapshots:
 
     @property
     def known(self) -> Mapping[str, SnapshotEnd] | None:
-        """What was found; `None` while the source cannot be asked."""
         return None if self._failures >= TRIES else self._known
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """What keeps the records of partitions from telling."""
         return {"": UNANSWERED} if self._failures >= TRIES else self._problems
 
     def forget(self) -> None:
-        """Forget what was found: it is not true any more."""
         with self._lock:
             self._wishes, self._known, self._problems, self.reads = {}, {}, {}, {}
             self._era += 1
             self._failures = 0
 
     def close(self) -> None:
-        """End the thread when it has done what it is doing."""
         self._beside.close(self._disconnect)
 
     # On the thread ---------------------------------------------------------------------------
@@ -242,7 +236,6 @@ class KafkaSnapshots(SourcesOfRun[SourceSnapshots], SnapshotEnds):
         self._connect = connect
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
-        """Take note of a source; nothing is connected before it is searched."""
         self._reopens(source)
         self._sources[source] = SourceSnapshots(
             source,

@@ -16,7 +16,7 @@ class OneSource(Protocol):
         """The records are others than those that were asked about."""
 
     def close(self) -> None:
-        """Nothing more will be asked."""
+        """Nothing more will be asked: end the thread when it has done what it is doing."""
 
 
 S = TypeVar("S", bound=OneSource)
@@ -30,7 +30,6 @@ class SourcesOfRun(AskedOfSources, Generic[S]):
         self._decoders: Mapping[str, Decoder] = {}
 
     def decode_by(self, decoders: Mapping[str, Decoder]) -> None:
-        """Take what the query names for its sources; for all others it is what the job has registered."""
         self._decoders = decoders
 
     def forget(self, source: str) -> None:

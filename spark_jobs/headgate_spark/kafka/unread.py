@@ -23,7 +23,7 @@ from headgate_spark.kafka.failures import in_words
 from headgate_spark.kafka.lookups import JvmReads, Record, UnansweredError
 from headgate_spark.kafka.payload import SMALLEST_TIME, NoEventTimeError, Reader, reader_of
 from headgate_spark.kafka.sources_of_run import SourcesOfRun
-from headgate_spark.planner.event_times import Millis
+from headgate_spark.planner.event_times import DEFAULT_MAX_FUTURE, Millis
 from headgate_spark.planner.model import Position
 from headgate_spark.planner.unread import First, UnreadTimes
 
@@ -82,7 +82,7 @@ class SourceUnread:
         least_rest: float = LEAST_REST_SECONDS,
     ) -> None:
         """`connect` is called on the source's own thread. `least_rest` is seconds between two looks."""
-        self.max_future: Millis = 3_600_000
+        self.max_future = DEFAULT_MAX_FUTURE
         self._source = source
         self._connect = connect
         self._clock = clock
@@ -107,14 +107,12 @@ class SourceUnread:
         self._reader: Reader | None = None
 
     def prepare(self, max_future: Millis, event_time: EventTimeControl | None) -> None:
-        """Take where event times are, and from where on they do not count."""
         self.max_future = max_future
         if event_time != self._event_time:
             self._event_time = event_time
             self.forget()
 
     def forget(self) -> None:
-        """Forget what was found: it is not true any more."""
         with self._lock:
             self._wishes, self._known, self._warned_of = {}, {}, set()
             self._era += 1
@@ -132,11 +130,9 @@ class SourceUnread:
 
     @property
     def known(self) -> Mapping[str, Sequence[First]] | None:
-        """What was found; `None` while the source cannot be asked."""
         return None if self._fails else self._known
 
     def close(self) -> None:
-        """End the thread when it has done what it is doing."""
         self._beside.close(self._disconnect)
 
     # On the thread ---------------------------------------------------------------------------
@@ -245,7 +241,6 @@ class KafkaUnread(SourcesOfRun[SourceUnread], UnreadTimes):
         self._connect = connect
 
     def open(self, source: str, options: Mapping[str, str]) -> None:
-        """Take note of a source; nothing is connected before it is looked at."""
         self._reopens(source)
 
         def connect(where: EventTimeControl | None) -> tuple[JvmReads, Reader | None]:

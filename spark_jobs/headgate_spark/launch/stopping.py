@@ -215,16 +215,14 @@ def give_back_in_children(handlers: Handlers, wake_up: int) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, _MASK.before)
 
     def after_in_child() -> None:
-        _give_back(handlers, wake_up)
+        descriptor = signal.set_wakeup_fd(-1)
+        if descriptor not in {wake_up, -1}:
+            signal.set_wakeup_fd(descriptor)
+        for number, handler in handlers.items():
+            if signal.getsignal(number) == handler:
+                signal.signal(
+                    number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL
+                )
         after()
 
     os.register_at_fork(before=before, after_in_parent=after, after_in_child=after_in_child)
-
-
-def _give_back(handlers: Handlers, wake_up: int) -> None:
-    descriptor = signal.set_wakeup_fd(-1)
-    if descriptor not in {wake_up, -1}:
-        signal.set_wakeup_fd(descriptor)
-    for number, handler in handlers.items():
-        if signal.getsignal(number) == handler:
-            signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)

@@ -65,7 +65,6 @@ class QueryAlignment:
         self._groups.leave(self._query)
 
     def commits_every(self, seconds: float | None, now: float) -> None:
-        """Take the commit interval that the query has by itself; `None`: one batch spans its backlog."""
         for membership in self._memberships.values():
             membership.commits_every(seconds, now)
 
@@ -78,7 +77,7 @@ class QueryAlignment:
     def is_member(self, source: str) -> bool:
         return source in self._group_of
 
-    def beside(self, source: str) -> list[str]:
+    def sharing_with(self, source: str) -> list[str]:
         """Return the sources that share with this one what they get; none where it is in no group."""
         group = self._group_of.get(source)
         return [name for name, other in self._group_of.items() if other == group]

@@ -14,6 +14,7 @@ import math
 from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import field
+from operator import attrgetter
 from statistics import median
 
 from headgate_contract.newer import dataclass
@@ -169,13 +170,17 @@ class Ceiling:
     def _best(self) -> _Size:
         """The largest size that is not slower than the quickest."""
         quickest = max(self._tried, key=lambda size: size.rate)
-        return max((s for s in self._tried if not self._chance.is_slower(s, quickest)), key=_records)
+        return max(
+            (s for s in self._tried if not self._chance.is_slower(s, quickest)), key=attrgetter("records")
+        )
 
     @property
     def _high(self) -> _Size | None:
         """The smallest size above it; it was slower."""
         best = self._best.records
-        return min((size for size in self._tried if size.records > best), key=_records, default=None)
+        return min(
+            (size for size in self._tried if size.records > best), key=attrgetter("records"), default=None
+        )
 
     @property
     def _low(self) -> int:
@@ -275,7 +280,3 @@ def _is_foretold(sample: Sample, before: Sequence[Sample]) -> bool:
 
 def _are_within(ratio: float, one: int, other: int) -> bool:
     return max(one, other) <= ratio * min(one, other)
-
-
-def _records(size: _Size) -> int:
-    return size.records

@@ -14,7 +14,7 @@ from collections import deque
 from headgate_contract import QueryControl
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
-from headgate_contract.triggers import TRIGGER_BASE_SECONDS
+from headgate_contract.triggers import TRIGGER_BASE_SECONDS, interval_in_force
 from headgate_spark.planner.model import Trigger
 
 BASE_SECONDS = TRIGGER_BASE_SECONDS
@@ -83,7 +83,7 @@ class Gate:
     @property
     def interval_in_force(self) -> float:
         """`E` as it is kept: 0 stays 0 (as fast as it goes, or one batch); nothing else is below the base."""
-        return max(self.interval, BASE_SECONDS) if self.interval > 0 else 0.0
+        return interval_in_force(self.intervals.normal, self.intervals.backlog, backlog=self.backlog) or 0.0
 
     def closed_by(self, now: float) -> HeldBy | None:
         """Return why no batch may be planned now; `None` when one may."""

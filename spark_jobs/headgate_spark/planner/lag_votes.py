@@ -19,7 +19,6 @@ from headgate_spark.planner.unread import Behind
 
 HELD_BY_GROUP = frozenset({HeldBy.ALIGNMENT, HeldBy.EVENT_TIME})
 """A source waits for others of its alignment group, or for event times that the group needs."""
-NEVER = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ class LagVotes:
         """The sources whose lag votes."""
         self._latches: dict[tuple[str, LagVoter], Latch] = {}
         self._has_voted = False
-        self.changes_at = NEVER
+        self.changes_at = math.inf
         """When an answer may change by time alone, on the clock of `cast`."""
 
     def follow(self, control: QueryControl | None) -> None:
@@ -102,7 +101,7 @@ class LagVotes:
 
     def cast(self, lags: Mapping[str, Lag], now: float) -> None:
         """Vote by the lags of the sources; `now` is seconds on a monotonic clock."""
-        self._has_voted, self.changes_at = True, NEVER
+        self._has_voted, self.changes_at = True, math.inf
         for name, backlog in self.sources.items():
             for voter, threshold in _thresholds(backlog).items():
                 before, rule = self._latches.get((name, voter), UNHEARD), self._rule(voter)

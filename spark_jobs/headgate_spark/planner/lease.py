@@ -12,14 +12,10 @@ from dataclasses import replace
 
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.gate import BASE_SECONDS
-from headgate_spark.planner.source import SURVEY_SECONDS, SourceState
+from headgate_spark.planner.source import SourceState
 
 MAX_SECONDS = 1.0
 """Spark runs its own chores at a trigger: no-data batches of timers, idle events, `processAllAvailable`."""
-
-LOOK_PART = 1 / 10
-"""A record that meets an idle query waits for the next look, at most this part of the interval. Looking costs a round
-trip to the broker, or a listing of files, and is little worth beside what records wait anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +33,6 @@ class Lease:
         return (
             self if time >= now + self.seconds else replace(self, seconds=time - now) if time > now else None
         )
-
-
-def look_seconds(interval: float) -> float:
-    """Return how long a source that had nothing is left alone, for a commit interval in seconds."""
-    return min(interval * LOOK_PART, SURVEY_SECONDS)
-
-
-def of_closed_gate(is_open_at: float, now: float) -> Lease | None:
-    """Return the lease while nothing may be planned before `is_open_at`."""
-    seconds = min(is_open_at - now, MAX_SECONDS)
-    return Lease(seconds) if seconds > 0 else None
 
 
 def of_open_gate(

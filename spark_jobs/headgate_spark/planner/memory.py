@@ -68,7 +68,8 @@ class MemoryBound:
         """Return the bound after a batch with so many records; only a `full` one was made as large by its grant."""
         if not use.is_pressed or not self.size_is_to_blame or records <= 0:
             return self
-        if self._is_pressed_as_much(records, use):
+        is_much_smaller = self.pressed_records is not None and 2 * records <= self.pressed_records
+        if is_much_smaller and use.spilled_bytes >= SAME_SPILL * self.pressed_bytes:
             return MemoryBound(size_is_to_blame=False)
         if not full:
             return self
@@ -83,11 +84,6 @@ class MemoryBound:
     def halved(self, records: int) -> MemoryBound:
         """Return the bound after a batch of so many records was too large: it spilled heavily, or died of it."""
         return replace(self, halved_to=_lower(self.halved_to, max(1, records // 2)))
-
-    def _is_pressed_as_much(self, records: int, use: MemoryUse) -> bool:
-        if self.pressed_records is None or 2 * records > self.pressed_records:
-            return False
-        return use.spilled_bytes >= SAME_SPILL * self.pressed_bytes
 
 
 def _lower(bound: int | None, records: int) -> int:

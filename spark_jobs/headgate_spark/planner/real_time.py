@@ -23,7 +23,6 @@ FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 60.0, 3600.0
 """From a refusal to the next try: what a query is like does not change."""
 FIRST_SOON_SECONDS, LAST_SOON_SECONDS = 5.0, 60.0
 """The same where slots are lacking: executors come and go, and the batches of other queries are soon over."""
-NEVER = math.inf
 MOST_DOUBLINGS = 22
 """After so many each wait is the longest, also one of a millisecond; a float is not to run over."""
 FELL_BEHIND = (
@@ -122,7 +121,7 @@ class RealTime:
 
     def changes_at(self, now: float) -> float:
         """Return when it may be gone into by time alone."""
-        return self._not_before if self._not_before > now else NEVER
+        return self._not_before if self._not_before > now else math.inf
 
     def decide(
         self,

@@ -234,7 +234,6 @@ class BatchSizer:
         self._ceiling.measure(sample, by_grant=sample.records * SAME >= grant.records)
 
     def took_memory(self, batch_id: int, use: MemoryUse) -> None:
-        """Learn what a batch took; it may come one batch late."""
         if batch_id in self._unweighed:
             records, filled = self._unweighed.pop(batch_id)
             self.memory = self.memory.after(records, use, full=filled)

@@ -16,7 +16,6 @@ from headgate_spark.planner.event_times import EventTimes
 from headgate_spark.planner.gate import BASE_SECONDS, Gate, Intervals
 from headgate_spark.planner.hybrid import Hybrid, where_it_goes_on
 from headgate_spark.planner.lag_votes import Lag, LagVotes
-from headgate_spark.planner.lease import look_seconds
 from headgate_spark.planner.memory import MemoryBound
 from headgate_spark.planner.model import (
     HybridMemory,
@@ -39,6 +38,9 @@ from headgate_spark.planner.unread import Behind, UnreadRecords, UnreadTimes
 LEAST_SURVEY_SECONDS = 0.2
 """A closed gate costs a trigger and a round trip to the broker for each look; more of them find a backlog no sooner
 than anybody would notice."""
+LOOK_PART = 1 / 10
+"""A record that meets an idle query waits for the next look, at most this part of the interval. Looking costs a round
+trip to the broker, or a listing of files, and is little worth beside what records wait anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,8 @@ class InForce:
     @property
     def look_seconds(self) -> float:
         """How long a source that had nothing is left alone; in a backlog not longer than in normal time."""
-        return look_seconds(min(self.intervals.in_force(self.backlog), self.intervals.normal))
+        interval = min(self.intervals.in_force(self.backlog), self.intervals.normal)
+        return min(interval * LOOK_PART, SURVEY_SECONDS)
 
 
 class QueryState:
@@ -130,7 +133,6 @@ class QueryState:
         """Sources that would have read on in the last batch, had their rate limit let them."""
 
     def control(self, control: QueryControl | None, now: float) -> None:
-        """Take a new document; `None`: it does not list this query."""
         before, self.settings = self.settings, replace(self.settings, control=control)
         for name, state in self.sources.items():
             state.control = self.settings.of_source(name)
@@ -245,18 +247,15 @@ class QueryState:
             dwell=0.0 if control is None else control.reentry.dwell_seconds,
             now=now,
         )
-        if is_live or self._is_looked_at:
-            self._look_at_unread(is_live)
-        return is_live
-
-    def _look_at_unread(self, is_live: bool) -> None:
-        """Have it looked, while a batch of real-time mode runs, whether there are records where it began."""
-        self._is_looked_at = is_live
-        for state in self.sources.values():
+        for (
+            state
+        ) in self.sources.values():  # while it runs it is looked whether there are records where it began
             if is_live:
                 self.unread.look(state)
-            elif not state.control.asks_for_lag:
+            elif self._is_looked_at and not state.control.asks_for_lag:
                 self.unread.rest(state)
+        self._is_looked_at = is_live
+        return is_live
 
     # Questions
 
@@ -298,7 +297,9 @@ class QueryState:
         first matters where nothing limits the group.
         """
         own = self.sources[source].had_turn
-        return max((self.sources[name].had_turn for name in self.alignment.beside(source)), default=own), own
+        return max(
+            (self.sources[name].had_turn for name in self.alignment.sharing_with(source)), default=own
+        ), own
 
     def has_refilled(self, now: float) -> bool:
         """Tell whether a bucket that is waited for is full before the next trigger: what comes in later is lost."""

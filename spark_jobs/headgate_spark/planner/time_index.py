@@ -246,7 +246,6 @@ class TimeIndex:
                 known.looked(latest, known.looked_at)
 
     def first_later(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
-        """Return for each split the first record later than asked for; `None`: there is none up to now."""
         kept = {split: self[split].first_later(time) for split, time in asked.items()}
         unknown = {split: time for split, time in asked.items() if kept[split] is None}
         try:

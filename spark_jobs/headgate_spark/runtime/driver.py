@@ -18,7 +18,6 @@ from headgate_contract import ControlDocument
 from headgate_contract.exit_codes import OOM_KILLED, PREVIOUS_END
 from headgate_spark import event_time
 from headgate_spark.engine import garbage
-from headgate_spark.engine.beside import tolerated
 from headgate_spark.engine.checkpoint import Checkpoint, acquire_lock
 from headgate_spark.engine.control_file import ControlFileWatch
 from headgate_spark.engine.decoders import look_in
@@ -31,6 +30,7 @@ from headgate_spark.engine.questions import StrangerError, Verb, verbs
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.shim import DriverJvm, require_protocol
+from headgate_spark.engine.side_folder import tolerated
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.task_memory import MemoryGauge
 from headgate_spark.exporter.server import Exporter

@@ -13,10 +13,9 @@ from headgate_contract.handover import LINEAGE
 from headgate_contract.listening import DEFAULT_PORT, every_address
 from headgate_contract.settings.table import APPLICATION, CONTROL, PROPERTY
 
-PREFIX = PROPERTY
-METRICS_PORT = PREFIX + "metrics.port"
-METRICS_ADDRESS = PREFIX + "metrics.address"
-ADDRESS = PREFIX + "planner.address"
+METRICS_PORT = PROPERTY + "metrics.port"
+METRICS_ADDRESS = PROPERTY + "metrics.address"
+ADDRESS = PROPERTY + "planner.address"
 """A file with the port and the token of a planner's process that runs already."""
 
 

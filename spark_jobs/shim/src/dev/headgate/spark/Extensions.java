@@ -2,7 +2,6 @@ package dev.headgate.spark;
 
 import java.util.HashMap;
 import java.util.function.Supplier;
-import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
@@ -75,11 +74,7 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
   }
 
   private static boolean isRelation(LogicalPlan node) {
-    return isRelation(node, "StreamingRelation") || isRelation(node, "StreamingRelationV2");
-  }
-
-  private static boolean isRelation(Object node, String name) {
-    return node instanceof LogicalPlan && node.getClass().getSimpleName().equals(name);
+    return Plans.isNamed(node, "StreamingRelation") || Plans.isNamed(node, "StreamingRelationV2");
   }
 
   /** Copies a relation with its table, or its V1 source, behind a gate; one that has it already comes back as it is. */
@@ -91,7 +86,8 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
 
   private static Object governed(LogicalPlan relation, Object element) {
     if (element instanceof SupportsRead && !(element instanceof Governed)) {
-      return table((Table) element, originOf(relation));
+      Origin origin = originOf(relation);
+      return table((Table) element, scan -> scan((Scan) scan, origin));
     }
     if (element instanceof DataSource) {
       return GatedProvider.disguise((DataSource) element, Origin.nameIn(relation), JobSettings.takenFrom(relation));
@@ -99,9 +95,8 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
     if (element instanceof CaseInsensitiveStringMap) {
       return JobSettings.without((CaseInsensitiveStringMap) element);
     }
-    if (element instanceof Some && isRelation(((Some<?>) element).get(), "StreamingRelation")) {
-      // what Spark reads instead where spark.sql.streaming.disabledV2MicroBatchReaders names the source
-      return Option.apply(governed((LogicalPlan) ((Some<?>) element).get()));
+    if (element instanceof Some<?> some && some.get() instanceof LogicalPlan plain && Plans.isNamed(plain, "StreamingRelation")) {
+      return Option.apply(governed(plain)); // what Spark reads instead where spark.sql.streaming.disabledV2MicroBatchReaders names the source
     }
     return element;
   }
@@ -117,7 +112,8 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
     return new Origin((String) Plans.element(relation, "sourceName"), Origin.nameIn(relation), options);
   }
 
-  private static Table table(Table table, Origin origin) {
+  /** The table, with something else in the place of each scan of it. */
+  static Table table(Table table, Instead scans) {
     return (Table)
         StandIn.of(
             table,
@@ -127,17 +123,22 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
               }
               Object options = KafkaReaders.waitingLess(table, (CaseInsensitiveStringMap) arguments[0]);
               Object builder = Governed.forward(table, method, new Object[] {options});
-              return making(builder, "build", scan -> scan((Scan) scan, origin));
+              return making(builder, "build", scans);
             });
   }
 
+  /** What is put in the place of something. */
+  interface Instead {
+    Object of(Object made) throws Throwable;
+  }
+
   /** A stand-in that puts something else in the place of what one of its methods makes. */
-  static Object making(Object delegate, String maker, UnaryOperator<Object> instead) {
+  static Object making(Object delegate, String maker, Instead instead) {
     return StandIn.of(
         delegate,
         (method, arguments) -> {
           Object made = Governed.forward(delegate, method, arguments);
-          return method.getName().equals(maker) ? instead.apply(made) : made;
+          return method.getName().equals(maker) ? instead.of(made) : made;
         });
   }
 

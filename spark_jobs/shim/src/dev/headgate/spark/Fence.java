@@ -1,6 +1,5 @@
 package dev.headgate.spark;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.lang.reflect.Field;
@@ -108,7 +107,7 @@ final class Fence {
       fence.guard(execution.call("offsetLog"), Log.OFFSETS);
       fence.guard(execution.call("commitLog"), Log.COMMITS);
       for (SparkDataStream source : execution.sources()) {
-        SparkDataStream stream = source instanceof Governed governed && governed.handler instanceof Gate gate ? gate.stream() : source;
+        SparkDataStream stream = source instanceof Governed governed && governed.handler instanceof Gate gate ? gate.source.stream() : source;
         if (GatedStream.keepsLog(stream)) {
           fence.guard(Execution.field(stream, "metadataLog").get(stream), Log.FILES);
         }
@@ -314,7 +313,7 @@ final class Fence {
         return null;
       }
       try (var text = files().open(latest.get())) {
-        return new ObjectMapper().readTree((java.io.InputStream) text).path("who").asText("another driver");
+        return Origin.JSON.readTree((java.io.InputStream) text).path("who").asText("another driver");
       }
     } catch (FileNotFoundException | NoSuchFileException e) {
       return null;

@@ -1,7 +1,6 @@
 package dev.headgate.spark;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.Set;
 
 /**
@@ -16,11 +15,9 @@ record Forbearance(Set<String> bears, long outageMillis, long silenceMillis) {
   /** As long as no planner has said anything: what a source throws comes out. */
   static final Forbearance NONE = new Forbearance(Set.of(), 0, Long.MAX_VALUE);
 
-  private static final ObjectMapper JSON = new ObjectMapper();
-
   static Forbearance parse(String text) throws Planner.Failed {
     try {
-      return text == null ? NONE : JSON.readValue(text, Forbearance.class);
+      return text == null ? NONE : Origin.JSON.readValue(text, Forbearance.class);
     } catch (JsonProcessingException e) {
       throw new Planner.Failed("unknown answer \"" + text + "\"");
     }

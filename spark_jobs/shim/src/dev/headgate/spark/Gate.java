@@ -29,12 +29,12 @@ final class Gate implements Governed.Handler {
   private static final Logger LOG = LoggerFactory.getLogger(Gate.class);
   private static final long RETRY_MILLIS = 500;
 
-  private final GatedStream source;
+  final GatedStream source;
   final RunningQuery query;
   private final Thread thread = Thread.currentThread();
   private final long handle;
   private final PlannerClient client;
-  private final Triggers triggers = Triggers.ofThisQuery();
+  private final Triggers triggers;
 
   private SparkDataStream standIn;
   private Planner announcedTo;
@@ -48,6 +48,7 @@ final class Gate implements Governed.Handler {
   private Gate(
       RunningQuery query, SparkDataStream stream, Supplier<? extends SparkDataStream> another, Origin origin, String location) {
     this.query = query;
+    this.triggers = query.triggers;
     this.handle = Shim.open(this);
     String name = "source " + stream + " of " + thread.getName();
     this.source = new GatedStream(stream, another, new Outage(name, handle, query));
@@ -113,14 +114,6 @@ final class Gate implements Governed.Handler {
     return source.call(method, arguments);
   }
 
-  SparkDataStream stream() {
-    return source.stream();
-  }
-
-  long fileBytes() {
-    return source.fileBytes();
-  }
-
   /** Whether the query that this stream belongs to is gone, also where it failed before it could stop its streams. */
   boolean isOrphan() {
     return !thread.isAlive();
@@ -162,16 +155,17 @@ final class Gate implements Governed.Handler {
     Planner planner;
     boolean isRefused = false;
     while ((planner = query.isLeftAlone() ? null : Shim.planner()) != null) {
-      if (Lease.holds(triggers.number())) {
+      if (query.lease != null && query.lease.holds(triggers.number())) {
         return hold(start);
       }
+      query.lease = null;
       Lease.Moment asked = Lease.Moment.now();
       Answer answer = answered(planner, start);
       if (answer == null && !source.isAvailableNow()) {
         return hold(start);
       }
       if (answer != null && answer.is("lease")) {
-        Lease.begin(answer, asked, triggers.number());
+        query.lease = new Lease(asked, answer, triggers.number());
         return hold(start);
       }
       if (answer != null && answer.is("realtime")) {

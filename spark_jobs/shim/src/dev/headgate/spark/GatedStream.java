@@ -167,20 +167,12 @@ final class GatedStream {
   /** What the stream answers to a question that its system may have to be asked; what it throws is told. */
   private Object asked(Method method, Object[] arguments) throws Throwable {
     try {
-      Object answer = outage.watch(() -> forwarded(method, arguments));
+      Object answer = outage.watch(() -> Governed.forwarded(stream, method, arguments));
       outage.over();
       return answer;
     } catch (Throwable e) {
       outage.ends(e);
       throw e;
-    }
-  }
-
-  private Object forwarded(Method method, Object[] arguments) {
-    try {
-      return Governed.forward(stream, method, arguments);
-    } catch (Throwable e) {
-      throw Governed.<RuntimeException>asThrown(e);
     }
   }
 

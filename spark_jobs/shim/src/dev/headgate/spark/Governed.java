@@ -35,6 +35,15 @@ public abstract class Governed {
     }
   }
 
+  /** The same, for whoever may not declare what that throws. */
+  static Object forwarded(Object delegate, Method method, Object[] arguments) {
+    try {
+      return forward(delegate, method, arguments);
+    } catch (Throwable e) {
+      throw Governed.<RuntimeException>asThrown(e);
+    }
+  }
+
   /** For a checked exception that a method does not declare and its delegate throws all the same, as Scala does. */
   @SuppressWarnings("unchecked")
   static <E extends Throwable> E asThrown(Throwable thrown) throws E {

@@ -46,16 +46,6 @@ final class JobSettings {
     return lower.startsWith(PREFIX) && !lower.equals(GatedProvider.KEY) || FLINK.contains(lower);
   }
 
-  /** Whether it has a name of our own, and not one of Flink's. */
-  static boolean isOurs(String key) {
-    return key.toLowerCase(Locale.ROOT).startsWith(PREFIX);
-  }
-
-  /** The setting that an option with a name of our own is about. */
-  static String bare(String key) {
-    return key.substring(PREFIX.length());
-  }
-
   static Map<String, String> in(Map<String, String> options) {
     return matching(options, JobSettings::isOne);
   }

@@ -12,11 +12,11 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.datasources.DataSource;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
@@ -41,7 +41,7 @@ public final class KafkaHistory {
     var given = new CaseInsensitiveStringMap(options);
     var provider = (TableProvider) DataSource.lookupDataSource(SOURCE, session.sessionState().conf()).getConstructor().newInstance();
     Table topics = provider.getTable(provider.inferSchema(given), new Transform[0], given);
-    DataSourceV2Relation relation = DataSourceV2Relation.create(inColumns((SupportsRead) topics), Option.empty(), Option.empty());
+    DataSourceV2Relation relation = DataSourceV2Relation.create(inColumns(topics), Option.empty(), Option.empty());
     var elements = Plans.elements(relation, (name, element) -> element instanceof CaseInsensitiveStringMap ? given : element);
     return Dataset.ofRows(session, relation.makeCopy(elements));
   }
@@ -72,18 +72,9 @@ public final class KafkaHistory {
             && Long.valueOf(micros).equals(time.value());
   }
 
-  private static Table inColumns(SupportsRead topics) {
+  private static Table inColumns(Table topics) {
     var first = new AtomicReference<Object>();
-    return (Table)
-        StandIn.of(
-            topics,
-            (method, arguments) -> {
-              if (!method.getName().equals("newScanBuilder") || !KafkaReaders.areWantedFor(topics)) {
-                return Governed.forward(topics, method, arguments);
-              }
-              var builder = topics.newScanBuilder(KafkaReaders.waitingLess(topics, (CaseInsensitiveStringMap) arguments[0]));
-              return Extensions.making(builder, "build", scan -> scanInColumns((Scan) scan, first));
-            });
+    return Extensions.table(topics, scan -> KafkaReaders.areWantedFor(topics) ? scanInColumns((Scan) scan, first) : scan);
   }
 
   /** A scan whose batch is that of the first scan of its table, so that a plan that reads the same topics twice can see that it does. */
@@ -99,9 +90,6 @@ public final class KafkaHistory {
   }
 
   private static Object batchInColumns(Batch batch) {
-    return StandIn.of(
-        batch,
-        (method, arguments) ->
-            method.getName().equals("createReaderFactory") ? KafkaReaders.of(batch.createReaderFactory()) : Governed.forward(batch, method, arguments));
+    return Extensions.making(batch, "createReaderFactory", readers -> KafkaReaders.of((PartitionReaderFactory) readers));
   }
 }

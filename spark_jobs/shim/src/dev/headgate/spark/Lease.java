@@ -11,14 +11,10 @@ import java.util.concurrent.TimeUnit;
  * <p>It is for all streams of the query. The first stream of the next trigger, whichever Spark asks first, waits for the end of the lease:
  * its time is over, the planner recalls it because it was told something, or a stream that it names has something new. That trigger
  * ends without a batch, as any held one, and Spark starts the next one at once; so no batch seems to have taken as long as the wait.
- *
- * <p>One per query, and so one per thread: all gates of a query are called on its thread, and on no other.
  */
 final class Lease {
   /** A trigger that ends sooner than its interval is not followed by the next one at once, so it had better ask itself. */
   private static final long NOT_WORTH_A_WAIT_MILLIS = 10;
-
-  private static final ThreadLocal<Lease> OF_THIS_QUERY = new ThreadLocal<>();
 
   /** When a planner was asked. What it answers rests on what it knew then, so that is where its lease begins. */
   record Moment(long nanos, long recalls) {
@@ -35,7 +31,7 @@ final class Lease {
   private long lookedAt;
   private boolean waited;
 
-  private Lease(Moment begun, Answer answer, long trigger) {
+  Lease(Moment begun, Answer answer, long trigger) {
     this.begun = begun;
     this.trigger = trigger;
     this.lookedAt = begun.nanos();
@@ -44,24 +40,17 @@ final class Lease {
     this.lookMillis = watched.isEmpty() ? Long.MAX_VALUE : Math.max(1, answer.lookMillis());
   }
 
-  /** Begins a lease for all streams of this thread's query. */
-  static void begin(Answer answer, Moment asked, long trigger) {
-    OF_THIS_QUERY.set(new Lease(asked, answer, trigger));
-  }
-
   /** Whether a stream is held in this trigger; where it is the trigger's first one, that is known at the end of the lease. */
-  static boolean holds(long trigger) throws InterruptedException {
-    Lease lease = OF_THIS_QUERY.get();
-    if (lease == null || lease.trigger == trigger) {
-      return lease != null; // a trigger that has begun under a lease is held to its end
+  boolean holds(long asked) throws InterruptedException {
+    if (asked == trigger) {
+      return true; // a trigger that has begun under a lease is held to its end
     }
-    if (lease.waited || lease.isOver()) {
-      OF_THIS_QUERY.remove();
+    if (waited || isOver()) {
       return false;
     }
-    lease.trigger = trigger;
-    lease.waited = true;
-    lease.await();
+    trigger = asked;
+    waited = true;
+    await();
     return true;
   }
 

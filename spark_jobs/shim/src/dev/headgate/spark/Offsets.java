@@ -2,13 +2,10 @@ package dev.headgate.spark;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.Iterator;
 
 /** Offsets as their sources write them, in JSON, compared number by number. */
 public final class Offsets {
-  private static final ObjectMapper JSON = new ObjectMapper();
-
   private Offsets() {}
 
   /**
@@ -21,7 +18,7 @@ public final class Offsets {
    */
   public static String retreat(String start, String end, String latest) {
     try {
-      return retreat("", JSON.readTree(start), JSON.readTree(end), latest == null ? null : JSON.readTree(latest));
+      return retreat("", Origin.JSON.readTree(start), Origin.JSON.readTree(end), latest == null ? null : Origin.JSON.readTree(latest));
     } catch (JsonProcessingException e) {
       return null; // an offset of another form: its source says whether it can be read
     }

@@ -11,7 +11,7 @@ import scala.Product;
 
 /** What the job told {@code readStream}; by this a planner knows which of its sources a stream is. */
 record Origin(String format, String name, Map<String, String> options) {
-  private static final ObjectMapper JSON = new ObjectMapper();
+  static final ObjectMapper JSON = new ObjectMapper();
 
   /** The name given with {@code readStream.name(…)} (Spark 4.2 and later), or null. */
   static String nameIn(Product relation) {

@@ -37,7 +37,7 @@ final class Outage {
 
   /** Asks the source for something. If that takes long, the planner is told that it is silent. */
   <T> T watch(Callable<T> question) throws Exception {
-    long millis = query.forbearance().silenceMillis();
+    long millis = query.forbearance.silenceMillis();
     long began = System.nanoTime();
     Future<?> silence = Teller.THREAD.schedule(() -> now(""), millis, TimeUnit.MILLISECONDS);
     try {
@@ -87,14 +87,14 @@ final class Outage {
    * @return whether to hold the source, rather than to fail
    */
   boolean bears(Throwable failure, long began) {
-    if (causes(failure).noneMatch(query.forbearance()::bears)) {
+    if (causes(failure).noneMatch(query.forbearance::bears)) {
       return false;
     }
     if (!lasts) {
       lasts = true;
       since = began;
       LOG.warn("Headgate holds {}, because it cannot be asked what it has: {}", stream, failure.toString());
-    } else if (TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - since) >= query.forbearance().outageMillis()) {
+    } else if (TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - since) >= query.forbearance.outageMillis()) {
       return false;
     }
     tell(text(failure));

@@ -26,15 +26,7 @@ final class PlannedEntry extends FilterOutputStream {
    */
   static Object of(Class<?> type, Object entry, Fence fence) throws ReflectiveOperationException {
     Method cancel = type.getMethod("cancel");
-    Runnable cancels =
-        () -> {
-          try {
-            Governed.forward(entry, cancel, null);
-          } catch (Throwable e) {
-            throw Governed.<RuntimeException>asThrown(e);
-          }
-        };
-    return ConditionalEntry.stream(type, new PlannedEntry((OutputStream) entry, fence), cancels);
+    return ConditionalEntry.stream(type, new PlannedEntry((OutputStream) entry, fence), () -> Governed.forwarded(entry, cancel, null));
   }
 
   @Override

@@ -2,7 +2,6 @@ package dev.headgate.spark;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.net.URISyntaxException;
 import java.nio.file.Files;
@@ -21,7 +20,6 @@ import scala.Tuple2;
 /** What the planner's process is started with: which Python, which modules, which settings. */
 final class PlannerProgram {
   private static final Logger LOG = LoggerFactory.getLogger(PlannerProgram.class);
-  private static final ObjectMapper JSON = new ObjectMapper();
   private static final String PYTHON = PlannerProcess.PROPERTIES + "python";
   private static final List<String> NAMED_BY =
       List.of(PYTHON, "spark.pyspark.driver.python", "PYSPARK_DRIVER_PYTHON", "spark.pyspark.python", "PYSPARK_PYTHON");
@@ -52,7 +50,7 @@ final class PlannerProgram {
 
   /** What it reads first. */
   static String settings(SparkConf conf, String token) {
-    var settings = JSON.createObjectNode().put("token", token).put("pid", ProcessHandle.current().pid());
+    var settings = Origin.JSON.createObjectNode().put("token", token).put("pid", ProcessHandle.current().pid());
     var properties = settings.putObject("properties");
     for (Tuple2<String, String> each : conf.getAll()) {
       if (each._1().startsWith(PlannerProcess.PROPERTIES)) {
@@ -72,9 +70,9 @@ final class PlannerProgram {
   /** What it has said first; no object where that is no planner's answer. */
   static JsonNode read(String line) {
     try {
-      return JSON.readTree(line);
+      return Origin.JSON.readTree(line);
     } catch (JsonProcessingException e) {
-      return JSON.missingNode();
+      return Origin.JSON.missingNode();
     }
   }
 

@@ -1,7 +1,6 @@
 package dev.headgate.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -21,9 +20,8 @@ import org.slf4j.LoggerFactory;
  */
 final class Protection {
   private static final Logger LOG = LoggerFactory.getLogger(Protection.class);
-  private static final ObjectMapper JSON = new ObjectMapper();
   private static final String WORDS = "(?:rateLimit\\..+|alignment\\..+|after|paused)";
-  private static final Pattern SETTING = Pattern.compile(WORDS, Pattern.CASE_INSENSITIVE);
+  private static final Pattern OPTION = Pattern.compile("headgate\\." + WORDS + "|(?!headgate\\.).*", Pattern.CASE_INSENSITIVE);
   private static final Set<String> MEMBERS = Set.of("rateLimit", "rateLimitDuringBacklog", "alignment", "after", "paused");
 
   private final StreamingQuery query;
@@ -52,7 +50,7 @@ final class Protection {
   private static boolean byOptions(Map<String, String> options) {
     return JobSettings.in(options).entrySet().stream()
         .filter(option -> !option.getValue().strip().equalsIgnoreCase("false"))
-        .anyMatch(option -> !JobSettings.isOurs(option.getKey()) || SETTING.matcher(JobSettings.bare(option.getKey())).matches());
+        .anyMatch(option -> OPTION.matcher(option.getKey()).matches());
   }
 
   /** By the properties of its session: those of all queries, and those of the one with this name. */
@@ -69,7 +67,7 @@ final class Protection {
       return false;
     }
     try {
-      JsonNode queries = JSON.readTree(Path.of(file).toFile()).path("queries");
+      JsonNode queries = Origin.JSON.readTree(Path.of(file).toFile()).path("queries");
       for (JsonNode source : queries.path(query).path("sources")) {
         if (MEMBERS.stream().map(source::path).anyMatch(said -> !said.isMissingNode() && !said.isNull() && !said.toString().equals("false"))) {
           return true;

@@ -57,8 +57,8 @@ final class ReadLimits {
 
   /** The rows that the stream names as its own limit for a batch; null if it names none. */
   Long rowsOfDefault() {
-    if (byDefault instanceof ReadMaxRows) {
-      return ((ReadMaxRows) byDefault).maxRows();
+    if (byDefault instanceof ReadMaxRows most) {
+      return most.maxRows();
     }
     Matcher rows = PYTHON_ROWS.matcher(byDefault != null && isPython() ? byDefault.toString() : "");
     return rows.find() ? Long.valueOf(rows.group(1)) : null;
@@ -69,8 +69,8 @@ final class ReadLimits {
     if (byDefault != null) {
       return controlled(stream).latestOffset(start, isPython() ? forPython(start, limit) : limit);
     }
-    if (stream instanceof MicroBatchStream) {
-      return ((MicroBatchStream) stream).latestOffset();
+    if (stream instanceof MicroBatchStream batches) {
+      return batches.latestOffset();
     }
     Option<org.apache.spark.sql.execution.streaming.Offset> offset = ((Source) stream).getOffset();
     return offset.isEmpty() ? null : offset.get();
@@ -81,16 +81,10 @@ final class ReadLimits {
   }
 
   private ReadLimit forPython(Offset start, ReadLimit limit) {
-    if (limit instanceof ReadMaxRows) {
-      return python(start, "ReadMaxRows", "max_rows", ((ReadMaxRows) limit).maxRows());
-    }
-    if (limit instanceof ReadMaxFiles) {
-      return python(start, "ReadMaxFiles", "max_files", ((ReadMaxFiles) limit).maxFiles());
-    }
-    if (limit instanceof ReadMaxBytes) {
-      return python(start, "ReadMaxBytes", "max_bytes", ((ReadMaxBytes) limit).maxBytes());
-    }
-    return limit;
+    return limit instanceof ReadMaxRows most ? python(start, "ReadMaxRows", "max_rows", most.maxRows())
+        : limit instanceof ReadMaxFiles most ? python(start, "ReadMaxFiles", "max_files", most.maxFiles())
+        : limit instanceof ReadMaxBytes most ? python(start, "ReadMaxBytes", "max_bytes", most.maxBytes())
+        : limit;
   }
 
   private ReadLimit python(Offset start, String type, String field, long n) {

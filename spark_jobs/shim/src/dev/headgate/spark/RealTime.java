@@ -218,7 +218,7 @@ final class RealTime {
   private static LogicalPlan reading(LogicalPlan plan, long duration) {
     return Plans.with(
         plan,
-        node -> node.getClass().getSimpleName().equals("StreamingDataSourceV2ScanRelation"),
+        node -> Plans.isNamed(node, "StreamingDataSourceV2ScanRelation"),
         node -> with(node, "relation", with((LogicalPlan) node.productElement(0), "realTimeModeDuration", Some.apply(duration))));
   }
 

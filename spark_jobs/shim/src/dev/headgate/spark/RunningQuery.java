@@ -43,13 +43,15 @@ final class RunningQuery {
   final RealTime realTime;
   private final Map<String, String> options;
   private Planner begunBy;
-  private Forbearance forbearance = Forbearance.NONE;
+  Forbearance forbearance = Forbearance.NONE; // as the planner has said it last, which may be gone
   private StreamingQueryProgress told;
   private final String user;
   private final String session;
   final Protection protection;
   final OwnTrigger trigger;
   final CheckpointFiles files;
+  final Triggers triggers = new Triggers();
+  Lease lease; // null: none was given, or it is over
   private boolean fenceIsKnown;
   private volatile Fence fence;
   private final Map<String, String> toldProblems = new HashMap<>();
@@ -121,11 +123,6 @@ final class RunningQuery {
       told = null;
       toldProblems.clear();
     }
-  }
-
-  /** What the planner has said of sources that do not answer; it stands where the planner is gone. */
-  Forbearance forbearance() {
-    return forbearance;
   }
 
   /**

@@ -131,7 +131,7 @@ public final class Shim {
   /** Bytes of the files in the batch that a stream gave last, by its handle; -1 where it has no files, or gave none. */
   public static long fileBytes(String handle) {
     Gate gate = gate(handle);
-    return gate == null ? -1 : gate.fileBytes();
+    return gate == null ? -1 : gate.source.fileBytes();
   }
 
   /** The file by which a run of this driver holds its checkpoint, if it is an epoch of this name; null: none does. */

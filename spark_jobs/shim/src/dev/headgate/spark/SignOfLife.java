@@ -39,12 +39,7 @@ final class SignOfLife {
   /** Looks between two moments at which local files are touched: an hour. */
   private static final int LOOKS_UNTOUCHED = 720;
 
-  private static final ThreadFactory DAEMONS =
-      work -> {
-        Thread thread = new Thread(work, "headgate-sign-of-life");
-        thread.setDaemon(true);
-        return thread;
-      };
+  private static final ThreadFactory DAEMONS = Teller.daemons("headgate-sign-of-life");
   private static final ScheduledExecutorService TIMER = Executors.newSingleThreadScheduledExecutor(DAEMONS);
   private static final ExecutorService POOL = Executors.newCachedThreadPool(DAEMONS);
 

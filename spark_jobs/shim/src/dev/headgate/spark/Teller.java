@@ -1,6 +1,7 @@
 package dev.headgate.spark;
 
 import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.ThreadFactory;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -37,14 +38,17 @@ final class Teller {
   }
 
   private static ScheduledThreadPoolExecutor thread() {
-    ScheduledThreadPoolExecutor teller = new ScheduledThreadPoolExecutor(1, Teller::daemon);
+    ScheduledThreadPoolExecutor teller = new ScheduledThreadPoolExecutor(1, daemons("headgate-teller"));
     teller.setRemoveOnCancelPolicy(true);
     return teller;
   }
 
-  private static Thread daemon(Runnable work) {
-    Thread thread = new Thread(work, "headgate-teller");
-    thread.setDaemon(true);
-    return thread;
+  /** Makes threads of that name which the end of a JVM does not wait for. */
+  static ThreadFactory daemons(String name) {
+    return work -> {
+      Thread thread = new Thread(work, name);
+      thread.setDaemon(true);
+      return thread;
+    };
   }
 }

@@ -15,22 +15,12 @@ import java.util.stream.Collectors;
  * it counts as one question.
  *
  * <p>A planner cannot know what became of its answer: it may have come too late, and its stream was held. So it is told.
- *
- * <p>One per query, and so one per thread: all gates of a query are called on its thread, and on no other.
  */
 final class Triggers {
-  private static final ThreadLocal<Triggers> OF_THIS_QUERY = ThreadLocal.withInitial(Triggers::new);
-
   private final Set<Long> asked = new HashSet<>();
   private final Map<Long, Long> passed = new TreeMap<>();
   private long number;
   private long questions;
-
-  private Triggers() {}
-
-  static Triggers ofThisQuery() {
-    return OF_THIS_QUERY.get();
-  }
 
   /** Spark asks a stream. */
   void asks(long handle) {

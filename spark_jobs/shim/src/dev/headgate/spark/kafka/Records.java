@@ -25,6 +25,7 @@ public final class Records {
 
   private final Consumer<byte[], byte[]> consumer;
   private final Map<String, Gap> gaps = new HashMap<>();
+  private long room; // bytes of values that this call may still tell: large records of hundreds of partitions would fill the driver's memory
 
   /** Offsets without a record that reads have crossed which were not answered in time; the next one goes on behind them. */
   private record Gap(long begin, long end) {}
@@ -57,11 +58,11 @@ public final class Records {
     waiting.forEach((name, partition) -> consumer.seek(partition, begins.get(name)));
     long deadline = System.nanoTime() + Duration.ofMillis(timeoutMillis).toNanos();
     Map<String, List<Object[]>> found = new HashMap<>();
-    Room room = new Room(valueBytes);
-    while (!waiting.isEmpty() && room.isLeft() && System.nanoTime() < deadline) {
+    room = valueBytes > 0 ? valueBytes : Long.MAX_VALUE;
+    while (!waiting.isEmpty() && room > 0 && System.nanoTime() < deadline) {
       var polled = consumer.poll(POLL);
       for (var each : List.copyOf(waiting.entrySet())) {
-        if (!room.isLeft()) {
+        if (room <= 0) {
           break;
         }
         var records = polled.records(each.getValue());
@@ -69,13 +70,13 @@ public final class Records {
         boolean endsBefore = (records.isEmpty() ? consumer.position(each.getValue()) : records.get(0).offset()) < begin;
         if (endsBefore || !records.isEmpty() || isAtEnd(each.getValue(), begin)) {
           gaps.remove(each.getKey());
-          found.put(each.getKey(), told(records.subList(0, endsBefore ? 0 : Math.min(most, records.size())), room));
+          found.put(each.getKey(), told(records.subList(0, endsBefore ? 0 : Math.min(most, records.size())), valueBytes > 0));
           waiting.remove(each.getKey());
           consumer.pause(List.of(each.getValue()));
         }
       }
     }
-    if (room.isLeft()) {
+    if (room > 0) {
       waiting.forEach((name, partition) -> noteGap(name, begins.get(name), consumer.position(partition)));
     } // else records may have come of the others, too, and not been told
     return JSON.writeValueAsString(found);
@@ -98,38 +99,16 @@ public final class Records {
     return consumer.position(partition) > begin && consumer.currentLag(partition).orElse(1) <= 0;
   }
 
-  private static List<Object[]> told(List<ConsumerRecord<byte[], byte[]>> records, Room room) {
+  private List<Object[]> told(List<ConsumerRecord<byte[], byte[]>> records, boolean withValues) {
     List<Object[]> told = new ArrayList<>();
     for (var record : records) {
-      if (!room.isLeft()) {
+      if (room <= 0) {
         break;
       }
       Object[] place = {record.offset(), record.timestamp()};
-      told.add(room.hasValues() ? new Object[] {place[0], place[1], record.value()} : place);
-      room.take(record.value());
+      told.add(withValues ? new Object[] {place[0], place[1], record.value()} : place);
+      room -= withValues && record.value() != null ? record.value().length : 0;
     }
     return told;
-  }
-
-  /** How many bytes of values may still be told: hundreds of partitions with large records would fill the driver's memory. */
-  private static final class Room {
-    private final long bytes;
-    private long taken;
-
-    Room(long bytes) {
-      this.bytes = bytes;
-    }
-
-    boolean hasValues() {
-      return bytes > 0;
-    }
-
-    boolean isLeft() {
-      return !hasValues() || taken < bytes;
-    }
-
-    void take(byte[] value) {
-      taken += value == null ? 0 : value.length;
-    }
   }
 }
