@@ -101,7 +101,7 @@ SILENCE_SECONDS = 70.0
 class Watches:
     """Where everything goes that is heard of the cluster, whether by a watch or by a listing."""
 
-    cache: Controller
+    controller: Controller
     add: Callable[[Key], None]
     """Queues an application."""
     heard: Callable[[str], None] = lambda _resource: None
@@ -125,7 +125,7 @@ class Watches:
             self.vanished(of, manifest)
             return
         self.versions[of].heard(manifest["metadata"])
-        seen = self.cache.application_seen if of == APPLICATIONS else self.cache.pod_seen
+        seen = self.controller.application_seen if of == APPLICATIONS else self.controller.pod_seen
         if (key := seen(manifest)) is not None:
             self.add(key)
 
@@ -133,11 +133,11 @@ class Watches:
         """Take in that an object is gone; of `manifest` only the metadata is needed."""
         self.versions[kind].gone(manifest["metadata"])
         if kind == APPLICATIONS:
-            key: Key | None = self.cache.application_gone(manifest)
+            key: Key | None = self.controller.application_gone(manifest)
             if key is not None:
                 self.gone(key)
         else:
-            key = self.cache.pod_gone(manifest)
+            key = self.controller.pod_gone(manifest)
         if key is not None:
             self.add(key)
 

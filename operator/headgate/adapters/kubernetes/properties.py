@@ -64,7 +64,7 @@ class DriverDefaults:
 
 
 def image_of(launch: Launch, defaults: DriverDefaults) -> str:
-    """Return the image of driver and executors; `obstacles` has found that there is one."""
+    """Return the image of driver and executors; a resource without one is refused before."""
     return launch.image or defaults.image or ""
 
 

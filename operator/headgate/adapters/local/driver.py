@@ -57,7 +57,7 @@ LAST_LINES = 80
 LARGEST_LOG_BYTES = 64 * 1024 * 1024
 """A log larger than this is moved aside before the next attempt; one older log is kept."""
 
-_KEEPER = """
+_SUPERVISOR = """
 read -r _ || exit 1
 file=$1; shift
 "$@" </dev/null & child=$!
@@ -69,7 +69,7 @@ test "$late" -eq 127 || code=$late
 echo "$code" >"$file.new" && mv "$file.new" "$file"
 exit "$code"
 """
-"""The shell that keeps the driver, and writes down what it ended with: only its parent can know, and the loop
+"""The shell that starts the driver, and writes down what it ended with: only its parent can know, and the loop
 may not be there then. It hands the signal to stop on; `wait` returns early for that, and is called again. The
 trap comes after the start: a child that inherits it between fork and exec would swallow the signal.
 
@@ -79,7 +79,7 @@ is, the line never comes, and the shell ends instead of running a driver unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Record:
-    """Which process keeps the driver, as kept on disk."""
+    """Which process supervises the driver, as kept on disk."""
 
     attempt: int
     revision: str
@@ -156,7 +156,7 @@ class LocalDrivers:
             left_over.unlink(missing_ok=True)
         with self._open_log(attempt, now) as log:
             self._child = subprocess.Popen(
-                ["/bin/sh", "-c", _KEEPER, "sh", str(self._files.exit_code), *self._command(launch)],
+                ["/bin/sh", "-c", _SUPERVISOR, "sh", str(self._files.exit_code), *self._command(launch)],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,

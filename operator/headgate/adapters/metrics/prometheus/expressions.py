@@ -1,7 +1,7 @@
 """What users wrote in `backlog.query`: any PromQL, so anything may come of it.
 
 Each has its own short time, which Prometheus is told too, and may return few samples. At each tick so many are asked
-as `PrometheusOptions` allows, `budget` says whose. One that fails is asked less and less often, and so is one that
+as `PrometheusOptions` allows, `chosen` says whose. One that fails is asked less and less often, and so is one that
 takes long. They are evaluated beside the tick: it waits for them a moment, and takes a late answer with the next one.
 Equal expressions are evaluated once for all who wrote them, unless what they read depends on whose each is.
 
