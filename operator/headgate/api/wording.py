@@ -15,7 +15,7 @@ from headgate.api.application import application_schema
 from headgate.api.finding import Location
 from headgate.api.model import NAME_FORM
 from headgate.api.pod_template import REFUSED
-from headgate.api.schema import Schema
+from headgate.api.schema import Schema, below
 from headgate_contract.nearest import did_you_mean
 
 _SHOWN: Final = 60  # characters of a refused value
@@ -163,10 +163,7 @@ def _schema_at(location: Location) -> Schema | None:
     for step in location:
         if node is None:
             return None
-        if isinstance(step, int):
-            node = node.get("items")
-        else:
-            node = node.get("properties", {}).get(step) or node.get("additionalProperties")
+        node = node.get("items") if isinstance(step, int) else below(node, step)
     return node
 
 
