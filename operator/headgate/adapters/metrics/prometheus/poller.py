@@ -53,7 +53,7 @@ class PrometheusPoller:
     ) -> None:
         self._options = options
         self._clock = clock
-        self._due = Due()
+        self._due = Due(self._said)
         self._fetch = Fetch(options, queried)
         self._expressions = Expressions(options, queried)
         self._published = Published()
@@ -81,8 +81,7 @@ class PrometheusPoller:
 
     def metrics(self, key: Key) -> Metrics:
         def read(driver: DriverMetrics | None, details: DriverMetrics | None, now: float) -> None:
-            self._due.read(key, driver, self._said, now, details)
-            self._due.tells(key, self._published.silence(key))
+            self._due.read(key, driver, now, details, self._published.silence(key))
 
         watched = self._due.watched(key)
         answer = partial(self._expressions.answer, key.namespace)
@@ -110,7 +109,7 @@ class PrometheusPoller:
         self._expressions.take()
         current = _current(published.scrapes)
         drivers = {key: published.scrapes[pod].driver for key, pod in current.items()}
-        due = self._due.look(drivers, self._said, now, _known(published, current), published.silence)
+        due = self._due.look(drivers, now, _known(published, current), published.silence)
         schedule = RefreshSchedule(now, gap, self._planned)
         published, waiting = self._with_details(published, due, current, schedule)
         queued = [key for key in due if key not in waiting]
