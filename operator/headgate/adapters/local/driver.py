@@ -188,25 +188,7 @@ class LocalDrivers:
 
     def locate(self) -> Address | Outage:
         """Return where the driver serves its metrics, by its own announcement."""
-        announced = self._announced()
-        if announced is None:
-            return Outage(OutageReason.DRIVER_STARTING, "the driver has not announced its metrics yet")
-        port = announced.get("metricsPort")
-        if type(port) is int and 0 < port <= LARGEST_PORT:
-            return Address(LOOPBACK, port)
-        message = (
-            f"{self._files.announcement} is damaged: it names no port; the driver writes it when it starts"
-        )
-        return Outage(OutageReason.MALFORMED, message)
-
-    def _announced(self) -> Mapping[str, Any] | None:
-        """Return what the driver says of itself; empty where that is damaged, `None` where it says nothing yet."""
-        try:
-            text = read_text(self._files.announcement)
-            announced = None if text is None else json.loads(text)
-        except (TransientError, ValueError, RecursionError):
-            return {}
-        return announced if announced is None or isinstance(announced, dict) else {}
+        return driver_address(self._files)
 
     def _look_after(self, record: _Record, now: float) -> None:
         if self._parent_lives(record):
@@ -245,7 +227,7 @@ class LocalDrivers:
 
     def _exit_note(self, code: int | None) -> str | None:
         """Return what the driver said of its end: in its announcement, or, where it has failed, last in its log."""
-        note = (self._announced() or {}).get("note")
+        note = (_announced(self._files) or {}).get("note")
         if isinstance(note, str):
             return note[:LONGEST_NOTE]
         return last_words("\n".join(DriverLog(self._files.log).tail(LAST_LINES))) if code else None
@@ -276,6 +258,28 @@ class LocalDrivers:
         script = str(script_path(launch.main_file, self._base))
         options = ["--application", launch.application, *files, *conf]
         return [*self._launcher, *options, script, *launch.arguments]
+
+
+def driver_address(files: StateDir) -> Address | Outage:
+    """Return where the driver of a state folder serves its metrics, by its own announcement."""
+    announced = _announced(files)
+    if announced is None:
+        return Outage(OutageReason.DRIVER_STARTING, "the driver has not announced its metrics yet")
+    port = announced.get("metricsPort")
+    if type(port) is int and 0 < port <= LARGEST_PORT:
+        return Address(LOOPBACK, port)
+    message = f"{files.announcement} is damaged: it names no port; the driver writes it when it starts"
+    return Outage(OutageReason.MALFORMED, message)
+
+
+def _announced(files: StateDir) -> Mapping[str, Any] | None:
+    """Return what the driver says of itself; empty where that is damaged, `None` where it says nothing yet."""
+    try:
+        text = read_text(files.announcement)
+        announced = None if text is None else json.loads(text)
+    except (TransientError, ValueError, RecursionError):
+        return {}
+    return announced if announced is None or isinstance(announced, dict) else {}
 
 
 def local_conf(launch: Launch) -> Mapping[str, str]:
