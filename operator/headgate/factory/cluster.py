@@ -67,14 +67,13 @@ async def cluster_operator(
             CLUSTER_WRITE_POLICY, small_changes_seconds=settings.status_refresh.total_seconds()
         ),
         fresh_seconds=fresh_seconds(settings),
-        identity=settings.identity,
     )
     drivers = DriverPoller(lambda key: located(controller.cache.pods(key)))
     asked = prometheus_options(settings)
     prometheus = NoPrometheus() if asked is None else PrometheusPoller(asked, queried=metrics.queried)
     poller = ChosenPoller(prometheus, drivers)
     events = Outbox(EventRecorder(cluster, settings.identity))
-    controller = Controller(cluster, poller, options, recorder=events, decided=decided, refused=refused)
+    controller = Controller(cluster, poller, options, events, decided=decided, refused=refused)
     return ClusterOperator(api, cluster, controller, events, poller)
 
 
