@@ -67,7 +67,10 @@ def load_settings(flags: Mapping[str, Any], environ: Mapping[str, str], file: Pa
         else:
             known = map(to_camel, Settings.model_fields)
             faults.append(f"{found.source}: unknown setting{did_you_mean(name, known) or '; remove it'}")
-    given |= dict(_from_environment(environ))
+    # An empty variable counts as none: that is how a template leaves one out. Others of the prefix are let be:
+    # Kubernetes sets some for every Service.
+    variables = ((name, variable_of(name)) for name in Settings.model_fields)
+    given |= {name: Given(text, variable) for name, variable in variables if (text := environ.get(variable))}
     given |= {name: Given(value, flag_of(name)) for name, value in flags.items()}
     try:
         settings = Settings.model_validate({name: found.value for name, found in given.items()})
@@ -87,16 +90,6 @@ def flag_of(name: str) -> str:
 def variable_of(name: str) -> str:
     """Return the environment variable of a setting: `HEADGATE_PROMETHEUS_URL`."""
     return PREFIX + name.upper()
-
-
-def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, Given]]:
-    """Yield what is set. An empty variable counts as none: that is how a template leaves one out.
-
-    Other variables of the prefix are let be: Kubernetes sets some for every Service.
-    """
-    for name in Settings.model_fields:
-        if value := environ.get(variable_of(name)):
-            yield name, Given(value, variable_of(name))
 
 
 def _from_file(path: Path) -> Iterator[tuple[str, Given]]:

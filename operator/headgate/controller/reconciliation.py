@@ -210,7 +210,8 @@ class Reconciliation:
         is_guarded = creates or any(isinstance(write, PublishControl) for write in pending.writes)
         writes_status = is_guarded or pending.memory is not None or pending.status is not None
         if writes_status:
-            memory = memory.having_written_all(self._ports.write_policy, self._sight.now)
+            memory = memory.having_written_status(self._ports.write_policy, self._sight.now)
+            memory = replace(memory, saved=memory.kept)  # written together, whichever of them asked for it
             shown = {} if memory.status is None else memory.status.model_dump(mode="json", exclude_none=True)
             pending.writes.insert(0, WriteStatus({**shown, "memory": memory.kept.to_json()}))
         if creates or self._holds:

@@ -187,17 +187,20 @@ class PrometheusPoller:
         for first in range(0, len(chosen), MOST_PODS):
             scrapes = {pod: published.scrapes[pod] for pod in chosen[first : first + MOST_PODS]}
             answer = self._fetch.details(scrapes, at, self._pace.window_seconds)
-            published = replace(published, no_details=_why_none(answer))
             if isinstance(answer, QueryFailure):
+                outage = answer.outage
+                told = f"only votes are known, and all the rest is missing or old: {outage.message}"
+                published = replace(published, no_details=replace(outage, message=told))
                 break
+            published = replace(published, no_details=None)
             fresh = details(answer[0].samples, answer[1].samples, scrapes)
             if answer[0].warnings or answer[1].warnings:
                 fresh = {pod: one.filled_up(found.get(pod)) for pod, one in fresh.items()}
             found |= fresh
         more = {pod: published.scrapes[pod] for pod in chosen}
-        published = replace(published, scrapes=published.scrapes | _unmeasured(more, found))
+        scrapes = published.scrapes | _unmeasured(more, found)
+        published = replace(published, scrapes=scrapes, details=found)
         left = set(wanted[len(chosen) :])
-        published = replace(published, details=found)
         waiting = {
             key
             for key in due
@@ -224,15 +227,6 @@ def _known(published: Published, current: Mapping[Key, Pod]) -> dict[Key, Driver
         for key, pod in current.items()
         if (found := details.get(pod)) is not None and found.stand_for(scrapes[pod].driver)
     }
-
-
-def _why_none(details: object) -> Outage | None:
-    if not isinstance(details, QueryFailure):
-        return None
-    outage = details.outage
-    return replace(
-        outage, message=f"only votes are known, and all the rest is missing or old: {outage.message}"
-    )
 
 
 def _unmeasured(scrapes: Scrapes, known: Mapping[Pod, Details]) -> Scrapes:
