@@ -18,7 +18,7 @@ import kopf
 from kopf._core.reactor.inventory import ResourceMemories, ResourceMemory  # no public name, yet a parameter
 from kubernetes.aio.client import ApiClient
 
-from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest, session_of
+from headgate.adapters.kubernetes.client import APPLICATIONS, PAGE, PODS, Kind, Manifest, session_of
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.api.application import GROUP, VERSION
 from headgate.controller.cluster import Controller
@@ -89,8 +89,6 @@ class KnownVersions:
         return max((now - awaited.since for awaited in list(self._awaited.values())), default=0.0)
 
 
-PAGE = 500
-"""Objects in one answer to a listing."""
 LIST_SECONDS = 120.0
 """Longest wait for one page of a listing."""
 SILENCE_SECONDS = 70.0
