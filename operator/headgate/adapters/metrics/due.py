@@ -271,6 +271,7 @@ def signature_of(
     if driver is None:
         return (said,)
     queries = driver.queries
+    runs = [queries.get(name) for name in watched.queries]
     out_of_reach = [
         source.out_of_reach
         for query in queries.values()
@@ -285,13 +286,9 @@ def signature_of(
         driver.source_count,
         tuple(sorted([name for name, query in queries.items() if query.active is False])),
         tuple(sorted(out_of_reach)),
-        tuple([_run(queries.get(name)) for name in watched.queries]),
+        tuple([None if one is None else (one.active, one.started_at, one.votes is True) for one in runs]),
         tuple([_inputs(queries.get(one.id[0]), one.id[1], one.steps, driver.at) for one in watched.sources]),
     )
-
-
-def _run(query: QueryMetrics | None) -> tuple[object, ...] | None:
-    return None if query is None else (query.active, query.started_at, query.votes is True)
 
 
 def _inputs(query: QueryMetrics | None, name: str, steps: Steps, at: float) -> SourceInputs | None:
