@@ -87,9 +87,8 @@ def _trouble_before(plan: Plan, memory: LoopMemory) -> Problem | None:
     if before is None or before.attempt != plan.step.history.attempt:
         return None
     kinds = (STREAMING_QUERY_FAILED, executors.EXECUTORS_MISSING)
-    told = before.condition(
-        "Stalled"
-    )  # `Ready` may say that executors are awaited, of a query that has failed
+    # `Ready` may say that executors are awaited, of a query that has failed.
+    told = before.condition("Stalled")
     return Problem(told.reason, told.message) if told is not None and told.reason in kinds else None
 
 
