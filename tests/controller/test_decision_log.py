@@ -22,8 +22,9 @@ from headgate.decision.driver import StepReason
 from headgate.decision.voters import Reason
 from headgate.handlers.resync import SELECTORS
 from headgate.key import Key
-from headgate.metrics import WATCHED, WATCHED_BY_LABEL, OperatorMetrics
+from headgate.metrics import WATCHED_BY_LABEL, OperatorMetrics
 from headgate.reconcile.ports import OutageReason
+from support.exposed import WATCHED
 from support.looping import Loop, query
 from support.operating import Operation
 
