@@ -89,13 +89,8 @@ HELP: Mapping[str, str] = {
     "waits.",
 }
 """What each metric is, by its name without the prefix."""
-WATCHED = (
-    *("queue_depth", "queue_longest_wait_seconds", "reconcile_longest_running_seconds"),
-    *("control_longest_pending_seconds", "namespaces_unserved", "stalled_applications"),
-)
-"""What is read at each scrape."""
 WATCHED_BY_LABEL: Mapping[str, str] = {"applications": "state", "look_age_seconds": "source"}
-"""The same, and by which label."""
+"""What is read at each scrape by a label, and by which."""
 
 
 class OperatorMetrics:
@@ -149,7 +144,7 @@ class OperatorMetrics:
         self._events.labels(resource).inc()
 
     def watch(self, **numbers: Callable[[], float]) -> None:
-        """Read these at each scrape, by the names in `WATCHED`."""
+        """Read these at each scrape, by the names in `HELP`."""
         for name, read in numbers.items():
             self._gauge(name).set_function(read)
 

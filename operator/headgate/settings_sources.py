@@ -5,7 +5,7 @@ file. Whatever is wrong is said at once, each with the place where it was writte
 not find its faults one crash at a time.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,13 +61,18 @@ def load_settings(flags: Mapping[str, Any], environ: Mapping[str, str], file: Pa
     path = file or (Path(environ[CONFIG]) if environ.get(CONFIG) else None)
     given: dict[str, Given] = {}
     faults: list[str] = []
-    for name, found in _from_file(path) if path else ():
-        if name in Settings.model_fields:
-            given[name] = found
-        else:
-            known = map(to_camel, Settings.model_fields)
-            faults.append(f"{found.source}: unknown setting{did_you_mean(name, known) or '; remove it'}")
-    given |= dict(_from_environment(environ))
+    names = {to_camel(name): name for name in Settings.model_fields}
+    if path and (document := _read(path)) is not None:
+        for key, value in document.content.items():
+            source = f"{path}:{document.line_of((key,))}: {key}"
+            if (name := names.get(key, key)) not in Settings.model_fields:
+                faults.append(f"{source}: unknown setting{did_you_mean(key, names) or '; remove it'}")
+            elif value is not None or key not in names:
+                given[name] = Given(value, source)
+    # An empty variable counts as none: that is how a template leaves one out. Others of the prefix are let be:
+    # Kubernetes sets some for every Service.
+    variables = ((name, variable_of(name)) for name in Settings.model_fields)
+    given |= {name: Given(text, variable) for name, variable in variables if (text := environ.get(variable))}
     given |= {name: Given(value, flag_of(name)) for name, value in flags.items()}
     try:
         settings = Settings.model_validate({name: found.value for name, found in given.items()})
@@ -87,26 +92,6 @@ def flag_of(name: str) -> str:
 def variable_of(name: str) -> str:
     """Return the environment variable of a setting: `HEADGATE_PROMETHEUS_URL`."""
     return PREFIX + name.upper()
-
-
-def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, Given]]:
-    """Yield what is set. An empty variable counts as none: that is how a template leaves one out.
-
-    Other variables of the prefix are let be: Kubernetes sets some for every Service.
-    """
-    for name in Settings.model_fields:
-        if value := environ.get(variable_of(name)):
-            yield name, Given(value, variable_of(name))
-
-
-def _from_file(path: Path) -> Iterator[tuple[str, Given]]:
-    """Yield what the file holds, unknown names included, in the spelling of the model where it has one."""
-    names = {to_camel(name): name for name in Settings.model_fields}
-    document = _read(path)
-    for key, value in document.content.items() if document else ():
-        source = f"{path}:{document.line_of((key,)) if document else 1}: {key}"
-        if value is not None or key not in names:
-            yield names.get(key, key), Given(value, source)
 
 
 def _read(path: Path) -> Document | None:

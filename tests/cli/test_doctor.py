@@ -499,6 +499,11 @@ def test_a_machine_on_which_a_query_was_governed(headgate: Headgate, tmp_path: P
             "No module named headgate_spark",
             ".whl[spark]",
         ),
+        (
+            "echo 'java.lang.NoSuchMethodError: x'; echo '    at a.B(C.java:1)'; exit 1",
+            "java.lang.NoSuchMethodError: x",
+            ".whl[spark]",
+        ),
         ("exit 3", "it ended without a word", ".whl[spark]"),
         (RESULT % "false", "the planner knows nothing of it", "spark.sql.extensions"),
         ("echo jdbc:postgresql://db/x?password=cAnary-1; exit 1", "password=(hidden)", ".whl[spark]"),

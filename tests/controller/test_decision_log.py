@@ -13,6 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from headgate.adapters.kubernetes.client import APPLICATIONS
+from headgate.adapters.kubernetes.events import EventRecorder
 from headgate.adapters.metrics.prometheus import answer, client
 from headgate.api.application import MetricsSource
 from headgate.controller.cluster import Controller
@@ -21,8 +22,9 @@ from headgate.decision.driver import StepReason
 from headgate.decision.voters import Reason
 from headgate.handlers.resync import SELECTORS
 from headgate.key import Key
-from headgate.metrics import WATCHED, WATCHED_BY_LABEL, OperatorMetrics
+from headgate.metrics import WATCHED_BY_LABEL, OperatorMetrics
 from headgate.reconcile.ports import OutageReason
+from support.exposed import WATCHED
 from support.looping import Loop, query
 from support.operating import Operation
 
@@ -270,6 +272,7 @@ def test_an_application_whose_end_a_watch_tells_before_its_last_write_is_answere
         o.cluster,  # type: ignore[arg-type]
         o.measurements,
         o.options,
+        EventRecorder(o.cluster, "headgate"),  # type: ignore[arg-type]
         decided=tell,
         refused=tell_refused,
         clock=lambda: o.cluster.now,

@@ -19,8 +19,8 @@ NOISY = [Key("noisy", f"a{number:05}") for number in range(10_000)]
 QUIET = Key("quiet", "orders")
 
 
-def queue_of(*keys: Key, share: int | None = None) -> WorkQueue[Key]:
-    queue: WorkQueue[Key] = WorkQueue(
+def queue_of(*keys: Key, share: int | None = None) -> WorkQueue:
+    queue: WorkQueue = WorkQueue(
         pace=KeyRateLimiter(burst=1_000_000), group=lambda key: key.namespace, share=share
     )
     for key in keys:
@@ -76,9 +76,7 @@ def test_a_turn_costs_as_much_among_ten_thousand_as_among_a_hundred() -> None:
             return float.__lt__(self, other)
 
     def comparisons(keys: list[Key]) -> float:
-        queue: WorkQueue[Key] = WorkQueue(
-            pace=KeyRateLimiter(burst=1_000_000), group=lambda key: key.namespace
-        )
+        queue: WorkQueue = WorkQueue(pace=KeyRateLimiter(burst=1_000_000), group=lambda key: key.namespace)
         for number, key in enumerate(keys):
             queue.add(key, Counted(number))
         Counted.compared = 0

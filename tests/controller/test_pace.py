@@ -12,7 +12,7 @@ from headgate.controller.queue import BURST, PACE_SECONDS, KeyRateLimiter, WorkQ
 def test_in_no_span_of_time_are_there_more_reconciles_than_the_burst_and_what_is_earned(
     gaps: list[float], burst: int, seconds: float
 ) -> None:
-    pace: KeyRateLimiter[str] = KeyRateLimiter(burst, seconds)
+    pace: KeyRateLimiter = KeyRateLimiter(burst, seconds)
     now, reconciles = 0.0, []
     for gap in gaps:
         now = max(now + gap, pace.not_before("a"))
@@ -25,7 +25,7 @@ def test_in_no_span_of_time_are_there_more_reconciles_than_the_burst_and_what_is
 
 @given(st.integers(0, 1000), st.integers(1, 6))
 def test_whoever_was_quiet_may_have_a_burst_and_nothing_is_kept_of_him(now: int, burst: int) -> None:
-    pace: KeyRateLimiter[str] = KeyRateLimiter(burst, 1.0)
+    pace: KeyRateLimiter = KeyRateLimiter(burst, 1.0)
     for _ in range(burst):
         assert pace.not_before("a") <= now
         pace.spend("a", now)
@@ -38,7 +38,7 @@ def test_whoever_was_quiet_may_have_a_burst_and_nothing_is_kept_of_him(now: int,
 def test_five_hundred_changes_in_ten_seconds_are_a_bounded_number_of_reconciles_and_the_last_is_seen() -> (
     None
 ):
-    queue: WorkQueue[str] = WorkQueue()
+    queue: WorkQueue = WorkQueue()
     reconciles: list[float] = []
     for tick in range(2000):
         now = 100 + tick / 50
@@ -53,7 +53,7 @@ def test_five_hundred_changes_in_ten_seconds_are_a_bounded_number_of_reconciles_
 
 
 def test_a_quiet_application_does_not_wait_for_one_that_is_changed_all_the_time() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+    queue: WorkQueue = WorkQueue()
     for tick in range(500):
         now = 100 + tick / 50
         queue.add("busy", now)
@@ -66,7 +66,7 @@ def test_a_quiet_application_does_not_wait_for_one_that_is_changed_all_the_time(
 
 
 def test_a_reconcile_that_asks_for_the_next_one_at_once_does_not_spin() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+    queue: WorkQueue = WorkQueue()
     queue.add("a", 100)
     reconciles = 0
     for _ in range(1000):

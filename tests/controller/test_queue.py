@@ -19,7 +19,7 @@ class Clocked:
     """A queue and the time that passes over it."""
 
     now: float = 100.0
-    queue: WorkQueue[str] = field(default_factory=WorkQueue)
+    queue: WorkQueue = field(default_factory=WorkQueue)
 
     def add(self, *keys: str) -> None:
         for key in keys:
@@ -266,7 +266,7 @@ TestMachine = Machine.TestCase
 
 
 def test_what_is_looked_at_again_long_before_it_was_to_be_leaves_no_places_in_line() -> None:
-    queue: WorkQueue[str] = WorkQueue(group=lambda key: key)
+    queue: WorkQueue = WorkQueue(group=lambda key: key)
     keys, now = ("a", "b", "c"), 0.0
     for _ in range(1000):
         now += 1.0

@@ -176,8 +176,8 @@ class World:
 def test_what_vanished_while_a_watch_was_away_is_found_and_queued() -> None:
     world = World()
     for name in ("flights", "orders"):
-        world.watches.application(None, application(name))
-        world.watches.pod(None, pod(f"{name}-driver-1", of=name))
+        world.watches.take(APPLICATIONS, None, application(name))
+        world.watches.take(PODS, None, pod(f"{name}-driver-1", of=name))
     world.api.objects = {APPLICATIONS: [application("orders")], PODS: [pod("orders-driver-1", of="orders")]}
     world.compares()
 
@@ -189,7 +189,7 @@ def test_what_vanished_while_a_watch_was_away_is_found_and_queued() -> None:
 
 def test_a_pod_that_only_our_own_write_knows_of_is_found_gone_too() -> None:
     world = World()
-    world.watches.application(None, application("flights"))
+    world.watches.take(APPLICATIONS, None, application("flights"))
     world.cache.put_pod(pod("flights-driver-1", of="flights"))  # the answer to its creation
     world.api.objects[APPLICATIONS] = [application("flights")]
     world.compares()
@@ -200,7 +200,7 @@ def test_a_pod_that_only_our_own_write_knows_of_is_found_gone_too() -> None:
 
 def test_what_came_while_the_listing_was_on_its_way_is_not_gone() -> None:
     world = World()
-    world.api.on_list = lambda: world.watches.application("ADDED", application("late"))
+    world.api.on_list = lambda: world.watches.take(APPLICATIONS, "ADDED", application("late"))
     world.compares()
 
     assert world.keys() == (Key("team", "late"),)
@@ -209,8 +209,8 @@ def test_what_came_while_the_listing_was_on_its_way_is_not_gone() -> None:
 
 def test_what_went_while_the_listing_was_on_its_way_was_not_missed() -> None:
     world = World()
-    world.watches.application("ADDED", application("flights"))
-    world.api.on_list = lambda: world.watches.application("DELETED", application("flights", 2))
+    world.watches.take(APPLICATIONS, "ADDED", application("flights"))
+    world.api.on_list = lambda: world.watches.take(APPLICATIONS, "DELETED", application("flights", 2))
     world.compares()
 
     assert world.missed == {}
@@ -220,13 +220,13 @@ def test_what_went_while_the_listing_was_on_its_way_is_not_waited_for() -> None:
     """It would be until the next comparison, minutes later, and the operator be restarted for a dead watch."""
     world = World()
     flights, driver = application("flights"), pod("flights-driver-1", of="flights")
-    world.watches.application("ADDED", flights)
-    world.watches.pod("ADDED", driver)
+    world.watches.take(APPLICATIONS, "ADDED", flights)
+    world.watches.take(PODS, "ADDED", driver)
     world.api.objects = {APPLICATIONS: [flights], PODS: [driver]}
 
     def gone() -> None:
-        world.watches.pod("DELETED", pod("flights-driver-1", of="flights", version=2))
-        world.watches.application("DELETED", application("flights", 3))
+        world.watches.take(PODS, "DELETED", pod("flights-driver-1", of="flights", version=2))
+        world.watches.take(APPLICATIONS, "DELETED", application("flights", 3))
 
     world.api.on_list = gone
     world.compares()
@@ -237,7 +237,7 @@ def test_what_went_while_the_listing_was_on_its_way_is_not_waited_for() -> None:
 
 def test_a_listing_that_fails_changes_nothing() -> None:
     world = World()
-    world.watches.application(None, application("flights"))
+    world.watches.take(APPLICATIONS, None, application("flights"))
     world.api.is_down = True
     world.compares()
 
@@ -279,9 +279,9 @@ def test_it_is_synced_when_the_watches_have_told_what_is_there() -> None:
             while len(world.api.asked) < 4:  # the first comparison has ended, and found them unheard of
                 assert not world.resync.synced.is_set()
                 await asyncio.sleep(0)
-            world.watches.application(None, application("flights"))
+            world.watches.take(APPLICATIONS, None, application("flights"))
             assert not world.resync.synced.is_set()
-            world.watches.pod(None, pod("flights-driver-1", of="flights"))
+            world.watches.take(PODS, None, pod("flights-driver-1", of="flights"))
             await world.resync.synced.wait()
         comparing.cancel()
 
@@ -290,11 +290,11 @@ def test_it_is_synced_when_the_watches_have_told_what_is_there() -> None:
 
 def test_a_deletion_that_a_watch_tells_is_handed_on() -> None:
     world = World()
-    world.watches.application("ADDED", application("flights"))
-    world.watches.pod("ADDED", pod("flights-driver-1", of="flights"))
+    world.watches.take(APPLICATIONS, "ADDED", application("flights"))
+    world.watches.take(PODS, "ADDED", pod("flights-driver-1", of="flights"))
     world.queued.clear()
-    world.watches.pod("DELETED", pod("flights-driver-1", of="flights", version=2))
-    world.watches.application("DELETED", application("flights", version=3))
+    world.watches.take(PODS, "DELETED", pod("flights-driver-1", of="flights", version=2))
+    world.watches.take(APPLICATIONS, "DELETED", application("flights", version=3))
 
     assert world.queued == [Key("team", "flights")] * 2
     assert world.keys() == ()
@@ -342,7 +342,7 @@ def two_teams() -> World:
     for namespace in world.namespaces:
         there = application(f"of-{namespace}", namespace=namespace)
         world.api.objects[APPLICATIONS].append(there)
-        world.watches.application(None, there)
+        world.watches.take(APPLICATIONS, None, there)
     return world
 
 
@@ -375,7 +375,7 @@ def test_a_watch_that_may_not_be_held_any_more_is_not_behind() -> None:
     world.compares()
     now = max(one.since for one in world.watches.versions[APPLICATIONS]._awaited.values()) + 100
     assert world.watches.behind(now) >= 100
-    world.watches.application("MODIFIED", application("of-team-a", version=2, namespace="team-a"))
+    world.watches.take(APPLICATIONS, "MODIFIED", application("of-team-a", version=2, namespace="team-a"))
     world.api.lacking.add("team-b")
     world.compares()
 
@@ -403,14 +403,14 @@ def test_nothing_is_begun_in_a_namespace_that_is_granted_late_before_its_drivers
     async def run() -> None:
         comparing = asyncio.create_task(world.resync.run())
         async with asyncio.timeout(240):
-            world.watches.application(None, early)
+            world.watches.take(APPLICATIONS, None, early)
             await world.resync.synced.wait()
             assert world.queued == [Key("team-a", "early")]
             world.api.lacking.clear()
-            world.watches.application(None, late)
+            world.watches.take(APPLICATIONS, None, late)
             await until_listed(world, len(world.api.asked) + 6)  # three comparisons of it
             assert world.queued == [Key("team-a", "early")]
-            world.watches.pod(None, driver)
+            world.watches.take(PODS, None, driver)
             while len(world.queued) == 1:
                 await asyncio.sleep(0)
         comparing.cancel()

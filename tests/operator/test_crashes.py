@@ -18,6 +18,7 @@ import pytest
 from kubernetes.aio import config
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, ApiServer, Call, Manifest
+from headgate.adapters.kubernetes.events import EventRecorder
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate.adapters.kubernetes.pods import is_ended
 from headgate.controller.cluster import Controller
@@ -98,7 +99,10 @@ class Life:
         self._begin()
 
     def _begin(self) -> None:
-        self._controller = Controller(self.disturbed, FakeMeasurements(), OPTIONS, jitter=lambda: 1.0)
+        recorder = EventRecorder(self.disturbed, "headgate")
+        self._controller = Controller(
+            self.disturbed, FakeMeasurements(), OPTIONS, recorder, jitter=lambda: 1.0
+        )
         self._listing = Listing(self.disturbed, self.key.namespace, self._controller)
 
     async def until(self, what: str, goal: Callable[[], Awaitable[bool]]) -> None:

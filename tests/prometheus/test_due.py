@@ -39,12 +39,12 @@ class Watched:
         self.due.watch(key, declared)
 
     def is_reconciled(self, now: float, scrapes: dict[Key, DriverMetrics]) -> bool:
-        due = self.due.look(scrapes, lambda *_: None, now, scrapes)
+        due = self.due.look(scrapes, now, scrapes)
         self.due.queued(due, scrapes, now, scrapes)
         return bool(due)
 
     def turn_ends(self, now: float, scrapes: dict[Key, DriverMetrics], *, clock_at: float | None) -> None:
-        self.due.read(KEY, scrapes[KEY], lambda *_: None, now, scrapes[KEY])
+        self.due.read(KEY, scrapes[KEY], now, scrapes[KEY])
         self.due.reconciled(KEY, clock_at=clock_at)
 
 
@@ -120,9 +120,9 @@ def test_whatever_a_driver_complains_of_is_worth_one_reconcile_once_it_is_read(b
     watched, given = Watched(), []
     for t, details in enumerate((before, before, after, after, before)):
         found, now = {KEY: COMPLAINTS[details]}, 1000.0 + 5 * t
-        if due := watched.due.look(pulse(1000.0), lambda *_: None, now, found):
+        if due := watched.due.look(pulse(1000.0), now, found):
             watched.due.queued(due, pulse(1000.0), now, found)
-            watched.due.read(KEY, pulse(1000.0)[KEY], lambda *_: None, now, found[KEY])
+            watched.due.read(KEY, pulse(1000.0)[KEY], now, found[KEY])
         given.append(bool(due))
     assert given == [True, False, True, False, True]
 
@@ -131,7 +131,7 @@ def looks(watched: Watched, drivers: dict[Key, DriverMetrics], details: list[Dri
     """Whether each of some looks, five seconds apart, is worth a reconcile; the details are what changes."""
     given = []
     for n, one in enumerate(details):
-        due = watched.due.look(drivers, lambda *_: None, 1000.0 + 5 * n, {KEY: one})
+        due = watched.due.look(drivers, 1000.0 + 5 * n, {KEY: one})
         watched.due.queued(due, drivers, 1000.0 + 5 * n, {KEY: one})
         given.append(bool(due))
     return given
@@ -192,21 +192,21 @@ def test_a_member_that_its_group_does_not_hold_is_worth_a_reconcile_at_once(
 def test_what_was_told_without_details_is_told_once_more_when_there_are_some() -> None:
     """Nothing is known of executors at first; that is worth no reconcile of its own, however long it lasts."""
     watched, drivers = Watched(), pulse(1000.0)
-    assert watched.due.look(drivers, lambda *_: None, 1000.0, {}) == [KEY]
-    watched.due.read(KEY, drivers[KEY], lambda *_: None, 1001.0, None)
-    given = [watched.due.look(drivers, lambda *_: None, 1005.0 + 5 * n, {}) for n in range(10)]
+    assert watched.due.look(drivers, 1000.0, {}) == [KEY]
+    watched.due.read(KEY, drivers[KEY], 1001.0, None)
+    given = [watched.due.look(drivers, 1005.0 + 5 * n, {}) for n in range(10)]
     assert given == [[]] * 10
-    assert watched.due.look(drivers, lambda *_: None, 1055.0, {KEY: DriverMetrics(executors=2)}) == [KEY]
-    watched.due.read(KEY, drivers[KEY], lambda *_: None, 1056.0, DriverMetrics(executors=2))
-    assert watched.due.look(drivers, lambda *_: None, 1057.0, {KEY: DriverMetrics(executors=2)}) == []
+    assert watched.due.look(drivers, 1055.0, {KEY: DriverMetrics(executors=2)}) == [KEY]
+    watched.due.read(KEY, drivers[KEY], 1056.0, DriverMetrics(executors=2))
+    assert watched.due.look(drivers, 1057.0, {KEY: DriverMetrics(executors=2)}) == []
 
 
 @pytest.mark.parametrize("conf", [{"spark.dynamicAllocation.enabled": "true"}, {"spark.master": "local[2]"}])
 def test_executors_whose_number_the_resource_does_not_say_may_come_and_go(conf: dict[str, str]) -> None:
     watched, drivers = Watched(application(sparkConf=conf)), pulse(1000.0)
     two = {KEY: DriverMetrics(executors=2)}
-    watched.due.queued(watched.due.look(drivers, lambda *_: None, 1000.0, two), drivers, 1000.0, two)
-    assert watched.due.look(drivers, lambda *_: None, 1005.0, {KEY: DriverMetrics(executors=7)}) == []
+    watched.due.queued(watched.due.look(drivers, 1000.0, two), drivers, 1000.0, two)
+    assert watched.due.look(drivers, 1005.0, {KEY: DriverMetrics(executors=7)}) == []
 
 
 @pytest.mark.parametrize(
@@ -226,11 +226,10 @@ def test_another_reason_for_silence_is_worth_a_reconcile_once_it_has_lasted(
     watched, given = Watched(), ""
     for n, reason in enumerate(silences):
         now = 1000.0 + 5 * n
-        due = watched.due.look({}, lambda *_: None, now, {}, lambda _, reason=reason: reason)  # type: ignore[misc]
+        due = watched.due.look({}, now, {}, lambda _, reason=reason: reason)  # type: ignore[misc]
         watched.due.queued(due, {}, now, {})
         if due:
-            watched.due.read(KEY, None, lambda *_: None, now + 1, None)
-            watched.due.tells(KEY, reason)
+            watched.due.read(KEY, None, now + 1, None, reason)
         given += "x" if due else "-"
     assert given == expected
 
@@ -238,11 +237,9 @@ def test_another_reason_for_silence_is_worth_a_reconcile_once_it_has_lasted(
 def test_why_nothing_was_known_is_no_news_of_a_driver_that_is_heard() -> None:
     watched, drivers = Watched(), pulse(1000.0)
     assert watched.is_reconciled(1000.0, drivers)
-    given = [
-        watched.due.look(drivers, lambda *_: None, 1005.0 + 5 * n, drivers, lambda _: "a") for n in range(9)
-    ]
+    given = [watched.due.look(drivers, 1005.0 + 5 * n, drivers, lambda _: "a") for n in range(9)]
     assert given == [[]] * 9
-    assert watched.due.look(drivers, lambda *_: None, 1100.0, drivers, lambda _: "a") == [KEY], "it is stale"
+    assert watched.due.look(drivers, 1100.0, drivers, lambda _: "a") == [KEY], "it is stale"
 
 
 def test_small_numbers_are_all_alike() -> None:
@@ -286,7 +283,7 @@ def test_too_long_a_gap_between_two_looks_is_worth_a_reconcile_while_a_clock_run
         watched = Watched(application(), numbers_seconds=1e9)
         watched.is_reconciled(1000.0, pulse(1000.0))
         watched.turn_ends(1000.0, pulse(1000.0), clock_at=clock_at)
-        watched.due.look(pulse(1000.0), lambda *_: None, 1000.0, pulse(1000.0))
+        watched.due.look(pulse(1000.0), 1000.0, pulse(1000.0))
         assert watched.is_reconciled(look_at, pulse(1060.0)) is (given or look_at < 1000.0)
 
 
@@ -323,7 +320,7 @@ def test_a_look_that_found_something_else_while_a_reconcile_was_under_way_is_not
     watched.is_reconciled(990.0, pulse(990.0, lag=2.0))
     watched.turn_ends(991.0, pulse(990.0, lag=2.0), clock_at=None)
     assert watched.is_reconciled(1000.0, high)
-    watched.due.read(KEY, high[KEY], lambda *_: None, 1001.0, high[KEY])
+    watched.due.read(KEY, high[KEY], 1001.0, high[KEY])
     assert watched.is_reconciled(1005.0, low)
     watched.due.reconciled(KEY, clock_at=1060.0)
     assert watched.is_reconciled(1010.0, pulse(1010.0, lag=1e6))
@@ -335,7 +332,7 @@ def test_what_a_reconcile_has_read_while_others_waited_counts_as_reconciled() ->
     watched = Watched(application())
     watched.is_reconciled(990.0, pulse(990.0, lag=2.0))
     high = pulse(1000.0, lag=1e6)
-    assert watched.due.look(high, lambda *_: None, 1000.0, high) == [KEY]
+    assert watched.due.look(high, 1000.0, high) == [KEY]
     watched.turn_ends(1001.0, high, clock_at=None)
     assert watched.is_reconciled(1005.0, pulse(1005.0, lag=2.0))
     assert not watched.is_reconciled(1010.0, pulse(1010.0, lag=2.0))
@@ -343,11 +340,11 @@ def test_what_a_reconcile_has_read_while_others_waited_counts_as_reconciled() ->
 
 def test_an_application_that_has_to_wait_stays_due() -> None:
     due = Watched().due
-    assert due.look(pulse(1000.0), lambda *_: None, 1000.0, {}) == [KEY]
-    assert due.look(pulse(1005.0), lambda *_: None, 1005.0, {}) == [KEY]
+    assert due.look(pulse(1000.0), 1000.0, {}) == [KEY]
+    assert due.look(pulse(1005.0), 1005.0, {}) == [KEY]
     due.forget(KEY)
     due.queued([KEY], pulse(1005.0), 1005.0, {})
-    assert due.look(pulse(1010.0), lambda *_: None, 1010.0, {}) == []
+    assert due.look(pulse(1010.0), 1010.0, {}) == []
 
 
 def test_what_changed_comes_before_what_only_grew_old() -> None:
@@ -355,9 +352,9 @@ def test_what_changed_comes_before_what_only_grew_old() -> None:
     due = Watched().due
     due.watch(other, FAR)
     scrapes = {**pulse(1000.0), other: next(iter(pulse(1000.0).values()))}
-    due.queued(due.look(scrapes, lambda *_: None, 1000.0, scrapes), scrapes, 1000.0, scrapes)
+    due.queued(due.look(scrapes, 1000.0, scrapes), scrapes, 1000.0, scrapes)
     scrapes = {other: pulse(1030.0, lag=5000.0)[KEY], KEY: driver(1030.0, attempt=2)}
-    assert due.look(scrapes, lambda *_: None, 1030.0, scrapes) == [KEY, other]
+    assert due.look(scrapes, 1030.0, scrapes) == [KEY, other]
 
 
 class Recorded(NoPrometheus):
@@ -399,5 +396,5 @@ def test_a_reconcile_that_found_readings_stale_is_made_up_for_when_they_are_fres
 ) -> None:
     watched = Watched()
     assert watched.is_reconciled(1000.0, pulse(1000.0))
-    watched.due.read(KEY, pulse(1000.0)[KEY], lambda *_: None, read_at, pulse(1000.0)[KEY])
+    watched.due.read(KEY, pulse(1000.0)[KEY], read_at, pulse(1000.0)[KEY])
     assert watched.is_reconciled(1061.0, pulse(1061.0)) is worth_a_reconcile

@@ -50,10 +50,6 @@ PHASES = st.sampled_from([None, False, False, False, True])
 SOURCES = (("delays", "flights"), ("delays", "weather"))
 
 
-def unasked(key: Key, expression: str, oldest: float) -> None:
-    """There are no expressions."""
-
-
 class Prometheus:
     """What the machine set; the loops hear of it with the next tick."""
 
@@ -191,7 +187,7 @@ class AttentiveAndRestless(RuleBasedStateMachine):
         drivers = self.metrics.publish()
         self.reconcile(self.restless)
         now = self.attentive.now
-        due = self.due.look(drivers, unasked, now, drivers)
+        due = self.due.look(drivers, now, drivers)
         self.due.queued(due, drivers, now, drivers)
         if due or self.asked_to_be_woken(now):
             self.reconcile(self.attentive)
@@ -214,7 +210,7 @@ class AttentiveAndRestless(RuleBasedStateMachine):
             self.tick(10.0)
 
     def read(self, driver: DriverMetrics | None, now: float) -> None:
-        self.due.read(KEY, driver, unasked, now, driver)
+        self.due.read(KEY, driver, now, driver)
 
     def asked_to_be_woken(self, now: float) -> bool:
         """Whether the loop itself knows that something is to be done by now."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from headgate.controller.decision_log import DecisionLog
-from headgate.metrics import WATCHED, OperatorMetrics
+from headgate.metrics import OperatorMetrics
 from headgate_contract import metrics
 from headgate_contract.metrics import MetricType
 
@@ -32,6 +32,11 @@ _LABELS = {
 }
 _DRIVER = {"namespace": "etl", "pod": "flights-driver-1", "application": "flights"}
 _OPERATOR = {"namespace": "headgate-system", "pod": "headgate-0", "service": "headgate-metrics"}
+WATCHED = (
+    *("queue_depth", "queue_longest_wait_seconds", "reconcile_longest_running_seconds"),
+    *("control_longest_pending_seconds", "namespaces_unserved", "stalled_applications"),
+)
+"""What an operator reads at each scrape."""
 
 
 def of_drivers() -> Iterator[tuple[str, dict[str, str]]]:

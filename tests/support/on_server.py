@@ -16,6 +16,7 @@ from typing import Any
 from kubernetes.aio import config
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, ApiServer, Manifest
+from headgate.adapters.kubernetes.events import EventRecorder
 from headgate.controller.cluster import Controller, Measurements
 from headgate.controller.reconciliation import ReconcileOptions
 from headgate.errors import TransientError
@@ -43,8 +44,9 @@ class OnServer:
     def begin(self, options: ReconcileOptions = OPTIONS, measurements: Measurements | None = None) -> None:
         """A process of the operator starts; one that was there is gone."""
         self.fake = FakeMeasurements()
+        recorder = EventRecorder(self.cluster, "headgate")
         self.controller = Controller(
-            self.cluster, measurements or self.fake, options, clock=self.now, jitter=lambda: 0.5
+            self.cluster, measurements or self.fake, options, recorder, clock=self.now, jitter=lambda: 0.5
         )
         self._listing = Listing(self.cluster, self.namespace, self.controller)
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Manifest
+from headgate.adapters.kubernetes.events import EventRecorder
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.api.application import SparkApplication
@@ -88,6 +89,7 @@ class Operation:
             self.cluster,  # type: ignore[arg-type]
             self.measurements,
             self.options,
+            EventRecorder(self.cluster, "headgate"),  # type: ignore[arg-type]
             clock=lambda: self.cluster.now,
             jitter=lambda: 0.5,
             refused=self.refused.append,

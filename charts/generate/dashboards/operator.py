@@ -71,8 +71,8 @@ WORK = Row(
     "What does it do?",
     [
         Panel(
-            "Turns per second",
-            "Turns of the loop by how they ended: `retried` is tried again, `defect` is an error of the operator.",
+            "Reconciles per second",
+            "By how they ended: `retried` is tried again, `defect` is an error of the operator.",
             [Line(_rate("reconcile_duration_seconds_count", "result"), "{{result}}")],
             unit="cps",
         ),

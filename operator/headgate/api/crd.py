@@ -106,16 +106,8 @@ def _status_schema() -> Schema:
     all of it. One for each field would take more room in every object and event than the field does, and be compared
     at each write. For the same reason it has no rules: the API server would evaluate each of them at each write.
     """
-    schema = _without_rules(structural_schema(SparkApplicationStatus, defaults=False))
+    schema = structural_schema(SparkApplicationStatus, without=("default", "x-kubernetes-validations"))
     return {**schema, "default": {"observedGeneration": NOT_SEEN}, "x-kubernetes-map-type": "atomic"}
-
-
-def _without_rules(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_without_rules(each) for each in node]
-    if not isinstance(node, dict):
-        return node
-    return {name: _without_rules(each) for name, each in node.items() if name != "x-kubernetes-validations"}
 
 
 def _printer_columns() -> list[dict[str, Any]]:

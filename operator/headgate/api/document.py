@@ -17,9 +17,7 @@ import yaml
 
 from headgate.api.finding import Location
 
-_MARK: Final = re.compile(
-    "^\ufeff", re.MULTILINE
-)  # before each document, where files were put one behind the other
+_MARK: Final = re.compile("^\ufeff", re.MULTILINE)  # before each document of files that were put together
 _MOST_NODES: Final = 200_000  # far above any resource; the API server takes 3 MiB at most
 _MOST_BRACKETS: Final = 100  # one in the other; for each that it reads, PyYAML goes through all that are open
 

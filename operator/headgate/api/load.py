@@ -53,20 +53,20 @@ class LoadedFile:
     def is_refused(self) -> bool:
         return any(finding.severity is Severity.ERROR for finding in self.all_findings)
 
-    def require_good(self) -> None:
-        """Raise InvalidInputError with every error where something in it is refused."""
+    @property
+    def applications(self) -> list[SparkApplication]:
+        """What it holds; raises InvalidInputError with every error where it is refused, or where that is nothing."""
         errors = [found.text(self.file) for found in self.all_findings if found.severity is Severity.ERROR]
         if errors:
             raise InvalidInputError("\n".join(["the resource is refused:", *errors]))
+        if not self.resources:
+            raise InvalidInputError(f"{self.file}: {self.without_resources}")
+        return [resource.application for resource in self.resources if resource.application is not None]
 
 
 def load_application(path: Path) -> SparkApplication:
     """Return the one application of a file; raise InvalidInputError with every finding if it is refused."""
-    loaded = load_file(path)
-    loaded.require_good()
-    if not loaded.resources:
-        raise InvalidInputError(f"{path}: {loaded.without_resources}")
-    applications = [resource.application for resource in loaded.resources if resource.application]
+    applications = load_file(path).applications
     if len(applications) != 1:
         raise InvalidInputError(
             f"{path}: holds {len(applications)} resources of kind {KIND}; give a file with one"

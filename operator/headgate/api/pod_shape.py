@@ -72,9 +72,7 @@ def _of_object(location: Location, value: Mapping[str, Any], kind: str) -> Itera
     for name, child in value.items():
         if name in types:
             yield from _of_value((*location, name), child, types[name])
-        elif (
-            len(location) > _OUTERMOST
-        ):  # further out every field is declared, and an unknown one has a finding
+        elif len(location) > _OUTERMOST:  # further out an unknown field has a finding of its own
             hint = did_you_mean(name, types) or f"; remove it, or use one of {', '.join(types)}"
             yield _error((*location, name), f"no Pod has this field{hint}")
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from headgate.api.expression import text
 from headgate.api.pod_template_rules import NOT_ITS_IDENTITY
+from headgate.api.predicate import Predicate
 from headgate.api.rule import SPEC, THIS, Rule, any_key, owned
 
 _IMAGE_KEYS: Final = (
@@ -67,53 +68,40 @@ def has_fixed_executors(spark_conf: Mapping[str, str]) -> bool:
     return not is_local(spark_conf) and not allocates_dynamically(spark_conf)
 
 
-def _of_properties(on: str) -> tuple[Rule, ...]:
-    return (
-        Rule(
-            id=f"{owned(on)}-master",
-            on=on,
-            refused=_MASTER.is_there & ~_IS_LOCAL,
-            message="spark.master may only be local[N], for a driver that does all the work itself; leave it "
-            "out, and Headgate connects the driver to its cluster",
-        ),
-        Rule(
-            id=f"{owned(on)}-image",
-            on=on,
-            refused=any_key(_IMAGE_KEYS),
-            message="the image of driver and executors is spec.image; set that, and leave this out",
-        ),
-        Rule(
-            id=f"{owned(on)}-wiring",
-            on=on,
-            refused=any_key(_WIRING_KEYS) & ~_IS_LOCAL,
-            message="Headgate sets how driver and executors find each other; leave this out",
-        ),
-        Rule(
-            id=f"{owned(on)}-instances",
-            on=on,
-            refused=THIS.entry("spark.executor.instances").is_there,
-            message="the number of executors is executor.instances, and duringBacklog.executor.instances in a "
-            "backlog, which change without a restart; set these, and leave this out",
-        ),
-        Rule(
-            id=f"{owned(on)}-driver-claim",
-            on=on,
-            refused=THIS.any_entry(_DRIVER_CLAIM, ".options.claimName", ON_DEMAND),
-            message="no claim is made on demand for a driver; name a claim that is there, or give "
-            "driver.podTemplate a volume that is ephemeral",
-        ),
-        Rule(
-            id=f"{owned(on)}-identity",
-            on=on,
-            refused=any_key(_IDENTITY_KEYS),
-            message=NOT_ITS_IDENTITY,
-        ),
-    )
-
+_REFUSED: Final[Mapping[str, tuple[Predicate, str]]] = {
+    "master": (
+        _MASTER.is_there & ~_IS_LOCAL,
+        "spark.master may only be local[N], for a driver that does all the work itself; leave it out, and Headgate "
+        "connects the driver to its cluster",
+    ),
+    "image": (
+        any_key(_IMAGE_KEYS),
+        "the image of driver and executors is spec.image; set that, and leave this out",
+    ),
+    "wiring": (
+        any_key(_WIRING_KEYS) & ~_IS_LOCAL,
+        "Headgate sets how driver and executors find each other; leave this out",
+    ),
+    "instances": (
+        THIS.entry("spark.executor.instances").is_there,
+        "the number of executors is executor.instances, and duringBacklog.executor.instances in a backlog, which "
+        "change without a restart; set these, and leave this out",
+    ),
+    "driver-claim": (
+        THIS.any_entry(_DRIVER_CLAIM, ".options.claimName", ON_DEMAND),
+        "no claim is made on demand for a driver; name a claim that is there, or give driver.podTemplate a volume "
+        "that is ephemeral",
+    ),
+    "identity": (any_key(_IDENTITY_KEYS), NOT_ITS_IDENTITY),
+}
+"""What is refused in each map of properties, and what is said of it."""
 
 PROPERTIES: Final = (
-    *_of_properties(f"{SPEC}.sparkConf"),
-    *_of_properties(f"{SPEC}.duringBacklog.sparkConf"),
+    *(
+        Rule(f"{owned(on)}-{name}", on, refused, message)
+        for on in (f"{SPEC}.sparkConf", f"{SPEC}.duringBacklog.sparkConf")
+        for name, (refused, message) in _REFUSED.items()
+    ),
     Rule(
         id="duringBacklog-sparkConf-checkpoint",
         on=f"{SPEC}.duringBacklog.sparkConf",

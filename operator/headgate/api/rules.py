@@ -3,7 +3,7 @@
 Each rule stands here once: `crd` writes it into the CRD as CEL, `validation` applies it to a manifest, both with the
 same message. `refused` says what is refused; the message says what holds instead and what to do. Rules on Spark's
 properties and on pod templates have files of their own. What CEL cannot see, because it would have to follow
-references, is in `references`.
+references, is in `validation`.
 """
 
 from typing import Final

@@ -6,7 +6,7 @@ Schema's later words is said in OpenAPI 3.0's. A nested object whose fields have
 `{}`: the API server then fills in the fields, and each default stands once, at its field.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -52,11 +52,10 @@ class _Generator(GenerateJsonSchema):
         return format_duration(dft) if isinstance(dft, timedelta) else super().encode_default(dft)
 
 
-def structural_schema(model: type[BaseModel], *, defaults: bool = True) -> Schema:
-    """Return the structural schema of `model` in camelCase; without `defaults`, an unset field stays unset."""
+def structural_schema(model: type[BaseModel], *, without: Collection[str] = ()) -> Schema:
+    """Return the structural schema of `model` in camelCase, less some of its words (`default`)."""
     document = model.model_json_schema(by_alias=True, schema_generator=_Generator)
-    converted = _convert(document, document.get("$defs", {}))
-    return converted if defaults else _without_defaults(converted)
+    return _convert(document, document.get("$defs", {}), without)
 
 
 _SCALARS: Final = (str, bool, int, float)
@@ -68,9 +67,9 @@ def without_empty(value: Any, schema: Schema) -> Any:
     for absent."""
     if isinstance(value, Mapping):
         return {
-            name: child if isinstance(child, _SCALARS) else without_empty(child, _below(schema, name) or {})
+            name: child if isinstance(child, _SCALARS) else without_empty(child, below(schema, name) or {})
             for name, child in value.items()
-            if child is not None or _below(schema, name) is None
+            if child is not None or below(schema, name) is None
         }
     if isinstance(value, list):
         return [without_empty(item, schema.get("items", {})) for item in value]
@@ -90,7 +89,7 @@ def with_defaults(value: Any, schema: Schema) -> Any:
             if "default" in child and name not in value
         }
         return {
-            name: child if isinstance(child, _SCALARS) else with_defaults(child, _below(schema, name) or {})
+            name: child if isinstance(child, _SCALARS) else with_defaults(child, below(schema, name) or {})
             for name, child in (missing | dict(value)).items()
         }
     if isinstance(value, list):
@@ -104,10 +103,10 @@ def without_filled_in(value: Any, ours: Schema, theirs: Schema) -> Any:
         filled_in = {
             name: with_defaults(schema.get("default"), schema)
             for name, schema in theirs.get("properties", {}).items()
-            if name in value and _below(ours, name) is None
+            if name in value and below(ours, name) is None
         }
         return {
-            name: without_filled_in(child, _below(ours, name) or {}, _below(theirs, name) or {})
+            name: without_filled_in(child, below(ours, name) or {}, below(theirs, name) or {})
             for name, child in value.items()
             if name not in filled_in or child != filled_in[name]
         }
@@ -116,24 +115,24 @@ def without_filled_in(value: Any, ours: Schema, theirs: Schema) -> Any:
     return value
 
 
-def _below(schema: Schema, name: str) -> Schema | None:
+def below(schema: Schema, name: str) -> Schema | None:
     """Return the schema of the field `name`, or None if it is not known."""
     found: Schema | None = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
     return found
 
 
-def _convert(node: Schema, definitions: Mapping[str, Schema]) -> Schema:
+def _convert(node: Schema, definitions: Mapping[str, Schema], without: Collection[str]) -> Schema:
     schema = _in_openapi_words(_without_null(_resolved(node, definitions), definitions))
     if "properties" in schema:
         schema["properties"] = {
-            name: _convert(child, definitions) for name, child in schema["properties"].items()
+            name: _convert(child, definitions, without) for name, child in schema["properties"].items()
         }
     for word in ("items", "additionalProperties"):
         if word in schema:
-            schema[word] = _convert(schema[word], definitions)
+            schema[word] = _convert(schema[word], definitions, without)
     if "default" in schema and not _is_worth_writing(schema):
         del schema["default"]
-    return {word: schema[word] for word in _ORDER if word in schema}
+    return {word: schema[word] for word in _ORDER if word in schema and word not in without}
 
 
 def _resolved(node: Schema, definitions: Mapping[str, Schema]) -> Schema:
@@ -172,15 +171,3 @@ def _is_worth_writing(schema: Schema) -> bool:
     if schema["default"] == {}:
         return any("default" in child for child in schema.get("properties", {}).values())
     return schema["default"] not in (None, [])
-
-
-def _without_defaults(node: Any) -> Any:
-    if not isinstance(node, dict):
-        return node
-    return {
-        word: {name: _without_defaults(child) for name, child in value.items()}
-        if word == "properties"
-        else _without_defaults(value)
-        for word, value in node.items()
-        if word != "default"
-    }

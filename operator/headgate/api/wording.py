@@ -15,7 +15,7 @@ from headgate.api.application import application_schema
 from headgate.api.finding import Location
 from headgate.api.model import NAME_FORM
 from headgate.api.pod_template import REFUSED
-from headgate.api.schema import Schema
+from headgate.api.schema import Schema, below
 from headgate_contract.nearest import did_you_mean
 
 _SHOWN: Final = 60  # characters of a refused value
@@ -38,10 +38,13 @@ def no_such_name(value: Any, names: Sequence[str]) -> str:
     """Say that a value is none of some names, and which of them may have been meant."""
     if not names:
         return f"{_shown(value)} is not listed"
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return (
-        f"{_shown(value)} is not one of {', '.join(names[:_LISTED])}{more}{did_you_mean(value, names, 0.5)}"
-    )
+    return f"{_shown(value)} is not one of {listed(names)}{did_you_mean(value, names, 0.5)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first of them, and how many more there are."""
+    others = len(names) - _LISTED
+    return ", ".join(names[:_LISTED]) + (f" and {others} more" if others > 0 else "")
 
 
 def _unknown_field(location: Location) -> str:
@@ -92,10 +95,6 @@ def _number(value: float) -> str:
     return f"{int(value):,}" if value == int(value) else str(value)
 
 
-def _length(words: str, limit: str) -> Callable[[ErrorDetails], str]:
-    return lambda details: f"{words} {details.get('ctx', {})[limit]}"
-
-
 def _must_be(what: str, form: str = "(?!)") -> Callable[[ErrorDetails], str]:
     """Say what a value must be; text of that `form` is one in quotes."""
 
@@ -139,7 +138,7 @@ _WORDINGS: Final[Mapping[str, Callable[[ErrorDetails], str]]] = {
     "string_too_long": lambda details: (
         f"is too long: at most {details.get('ctx', {})['max_length']} characters"
     ),
-    "too_long": _length("has too many items: at most", "max_length"),
+    "too_long": lambda details: f"has too many items: at most {details.get('ctx', {})['max_length']}",
     "enum": _not_one_of,
     "literal_error": _not_one_of,
     "greater_than": _bound("greater than", "gt"),
@@ -163,10 +162,7 @@ def _schema_at(location: Location) -> Schema | None:
     for step in location:
         if node is None:
             return None
-        if isinstance(step, int):
-            node = node.get("items")
-        else:
-            node = node.get("properties", {}).get(step) or node.get("additionalProperties")
+        node = node.get("items") if isinstance(step, int) else below(node, step)
     return node
 
 

@@ -1,1 +1,1 @@
-"""The command `headgate`. One command a file; `main` registers them and turns errors into exit codes."""
+"""The command `headgate`. One command a file; `app` registers them and turns errors into exit codes."""

@@ -55,9 +55,7 @@ def support_bundle(  # noqa: PLR0913, PLR0917  each is an option of the command
         where = Where(namespace, context, kubeconfig, "--state-dir")
         _of_cluster(where, name, bundle, everywhere=all_namespaces)
     else:
-        from headgate.cli.bundle.local import gather
-
-        gather(state_dir, bundle)
+        bundle.take_run(state_dir)
     files = bundle.write(file)
     typer.echo(f"{file}: {files} files; look through them before you send them")
     if bundle.unread:

@@ -20,7 +20,7 @@ import structlog
 
 from headgate.adapters.kubernetes.cache import Cache, application_of, version_of
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, ApiServer, Manifest
-from headgate.adapters.kubernetes.events import EventRecorder, Recorder
+from headgate.adapters.kubernetes.events import Recorder
 from headgate.adapters.kubernetes.executor_pods import ExecutorLooks
 from headgate.adapters.kubernetes.history import Known, StoreHistory
 from headgate.adapters.kubernetes.names import drivers_of
@@ -55,25 +55,21 @@ class Controller:
         self,
         cluster: ApiServer,
         measurements: Measurements,
-        options: ReconcileOptions | None = None,
+        options: ReconcileOptions,
+        recorder: Recorder,
         *,
-        recorder: Recorder | None = None,
         decided: Callable[[Key, Outcome], object] = lambda _key, _outcome: None,
         refused: Callable[[Key], object] = lambda _key: None,
         clock: Callable[[], float] = time.time,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        options = options or ReconcileOptions()
-        self._cluster = cluster
         self._measurements = measurements
-        self._options = options
         self._clock = clock
         self._jitter = jitter
         self._tell = decided
         self._tell_refused = refused
         self.cache = Cache()
         """What is known of the cluster, for whoever compares it with what is there."""
-        self._owners = CheckpointOwners()
         self._records: dict[Key, ApplicationRecord] = {}
         self._published: Schema | None = None
         """What the API server knows of a resource, as read last; `None`: it need not have been read."""
@@ -85,9 +81,9 @@ class Controller:
         """Compares what is read with what was known before."""
         self._around = Surroundings(
             cluster=cluster,
-            recorder=recorder or EventRecorder(cluster, options.identity),
+            recorder=recorder,
             options=options,
-            owners=self._owners,
+            owners=CheckpointOwners(),
             executors=ExecutorLooks(cluster),
             seen=self._answered,
             gone=self.pod_gone,
@@ -98,24 +94,24 @@ class Controller:
         """Take in an application as it is; returns whose turn it is, or `None` where all of it was known."""
         key = self.cache.put_application(manifest)
         if key is not None:
-            self._owners.declare(manifest)
+            self._around.owners.declare(manifest)
         return key
 
     def application_gone(self, manifest: Manifest) -> Key:
         key = self.cache.drop_application(manifest)
         if self.cache.application(key) is None:
-            self._owners.withdraw(key)
+            self._around.owners.withdraw(key)
         return key
 
     def pod_seen(self, manifest: Manifest) -> Key | None:
         """Take in a pod as it is; returns whose turn it is, or `None`: all was known, or it is no driver."""
         key = self.cache.put_pod(manifest)
         if key is not None:
-            self._owners.observe(manifest)
+            self._around.owners.observe(manifest)
         return key
 
     def pod_gone(self, manifest: Manifest) -> Key | None:
-        self._owners.forget(manifest)
+        self._around.owners.forget(manifest)
         return self.cache.drop_pod(manifest)
 
     def keys(self) -> Collection[Key]:
@@ -165,7 +161,7 @@ class Controller:
             pods=self.cache.pods(key),
             metrics=self._measurements.metrics(key),
             unchanged_until=self._measurements.unchanged_until(key),
-            obstacle=self._owners.against(key, now),
+            obstacle=self._around.owners.against(key, now),
             now=now,
         )
         reconciliation = Reconciliation(self._around, sight, record)
@@ -188,7 +184,7 @@ class Controller:
                 return
             self._unread = None
             try:
-                found = described(await self._cluster.describe(APPLICATIONS))
+                found = described(await self._around.cluster.describe(APPLICATIONS))
                 self._published = self._published if found == self._published else found
             except ApiUnavailable as error:
                 self._unread = error
@@ -211,7 +207,7 @@ class Controller:
 
     def _declared(self, key: Key, manifest: Manifest, record: ApplicationRecord) -> Declared:
         """Return what the application declares, and have metrics read for it."""
-        declared = record.declared(manifest, self._options.drivers, self._published)
+        declared = record.declared(manifest, self._around.options.drivers, self._published)
         if not isinstance(declared, RefusedSpec) and record.watched != record.mark:
             self._measurements.watch(key, declared)
             record.watched = record.mark
@@ -245,8 +241,8 @@ class Controller:
         known = Known({one["metadata"]["uid"]: version_of(one) for one in (manifest, *before.values())})
         found: Manifest | None = None
         with suppress(ApiNotFound):
-            found = await self._cluster.get(APPLICATIONS, key)
-        pods = await self._cluster.list(PODS, key.namespace, labels=drivers_of(key.name))
+            found = await self._around.cluster.get(APPLICATIONS, key)
+        pods = await self._around.cluster.list(PODS, key.namespace, labels=drivers_of(key.name))
         self.history.compare(pods if found is None else (found, *pods), known)
         if found is None:
             self.application_gone(manifest)

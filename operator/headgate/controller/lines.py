@@ -14,31 +14,30 @@ Pure: time comes in as an argument.
 """
 
 import heapq
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
-K = TypeVar("K", bound=Hashable)
-
+from headgate.key import Key
 
 SHORT = 64
 """A line of no more places is not swept."""
 
 
-class Place(NamedTuple, Generic[K]):
+class Place(NamedTuple):
     """Somebody's place in a line."""
 
     due: float
     ticket: int
     """Orders those that are due at the same time; no two places have the same one."""
-    key: K
+    key: Key
 
 
 @dataclass(slots=True)
-class _Group(Generic[K]):
+class _Group:
     served: int
     """Twice the number of the turn of any group that this one had last."""
-    line: list[Place[K]] = field(default_factory=list)
+    line: list[Place] = field(default_factory=list)
     """A heap."""
     swept_at: int = SHORT
     """The length at which void places are taken out of it."""
@@ -50,13 +49,13 @@ class _Group(Generic[K]):
 
 
 @dataclass(slots=True)
-class Lines(Generic[K]):
+class Lines:
     """Places by group. Of places that are void nobody is told."""
 
-    is_valid: Callable[[Place[K]], bool]
+    is_valid: Callable[[Place], bool]
     share: int | None = None
     """How many of one group may have been taken and not ended; `None`: any number."""
-    _groups: dict[str, _Group[K]] = field(default_factory=dict)
+    _groups: dict[str, _Group] = field(default_factory=dict)
     _ready: list[tuple[int, int, str]] = field(default_factory=list)
     """A heap of `served`, order of arrival, and name of a group."""
     _asleep: list[tuple[float, str]] = field(default_factory=list)
@@ -64,7 +63,7 @@ class Lines(Generic[K]):
     _turns: int = 0
     _arrivals: int = 0
 
-    def add(self, name: str, place: Place[K]) -> None:
+    def add(self, name: str, place: Place) -> None:
         """Line up in the group called `name`."""
         group = self._groups.setdefault(name, _Group(2 * self._turns - 1))
         if len(group.line) >= group.swept_at:
@@ -75,7 +74,7 @@ class Lines(Generic[K]):
         if group.line[0] is place:
             self._settle(name, group)
 
-    def take(self, now: float) -> Place[K] | None:
+    def take(self, now: float) -> Place | None:
         """Return who is next and is due, and count it as one that goes on; `None`: nobody is."""
         self._wake(now)
         while self._ready:
@@ -121,7 +120,7 @@ class Lines(Generic[K]):
                 heapq.heappop(self._asleep)
         return None
 
-    def due(self, now: float) -> Iterator[Place[K]]:
+    def due(self, now: float) -> Iterator[Place]:
         """Yield all that are due, in no order; those that are not are not looked at, but for a few.
 
         A line is a heap: nobody below one that is not due is due. May be asked for from another thread.
@@ -145,7 +144,7 @@ class Lines(Generic[K]):
                 self._arrivals += 1
                 heapq.heappush(self._ready, (group.served, self._arrivals, name))
 
-    def _settle(self, name: str, group: _Group[K]) -> None:
+    def _settle(self, name: str, group: _Group) -> None:
         """Let it sleep until its head is due, unless it is ready, or has to wait for one of its own to end."""
         if group.is_ready:
             return
@@ -163,7 +162,7 @@ class Lines(Generic[K]):
                 self._asleep = [(due, known) for due, known in at if due is not None]
                 heapq.heapify(self._asleep)
 
-    def _head(self, group: _Group[K]) -> Place[K] | None:
+    def _head(self, group: _Group) -> Place | None:
         while group.line and not self.is_valid(group.line[0]):
             heapq.heappop(group.line)
         return group.line[0] if group.line else None

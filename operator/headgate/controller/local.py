@@ -11,7 +11,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
@@ -65,25 +65,23 @@ class StopRequests(Protocol):
         """Wait so long, or until another one is."""
 
 
+@dataclass(slots=True)
 class LocalRun:
     """The loop of one application, and how it ends."""
 
-    def __init__(
-        self, file: ResourceFile, ports: Ports, complaints: list[str], requests: StopRequests
-    ) -> None:
-        self._file = file
-        self._ports = ports
-        self._complaints = complaints
-        self._told: set[str] = set()
-        self._requests = requests
-        self._is_unread = False
-        self.was_killed = False
-        """Whether the driver was killed here, because it did not stop in time or a person would not wait."""
-        self.last: Outcome | None = None
+    file: ResourceFile
+    ports: Ports
+    complaints: list[str]
+    requests: StopRequests
+    was_killed: bool = False
+    """Whether the driver was killed here, because it did not stop in time or a person would not wait."""
+    last: Outcome | None = None
+    _told: set[str] = field(default_factory=set)
+    _is_unread: bool = False
 
     def run(self, tick_seconds: float, show: Show) -> int:
         """Run the loop until it has settled; returns the exit code of the command."""
-        memory = recall(self._ports, self._complaints.append)
+        memory = recall(self.ports, self.complaints.append)
         memory = replace(memory, kept=memory.kept.forgiven())
         while True:
             edits = tuple(self._edits())
@@ -92,23 +90,23 @@ class LocalRun:
             show(outcome, (*edits, *self._complained(), *self._events(outcome)))
             if (exit_code := self._exit_code(outcome)) is not None:
                 return exit_code
-            self._requests.sleep(tick_seconds)
+            self.requests.sleep(tick_seconds)
 
     def stop_unread(self) -> None:
         """Stop at a batch boundary, because nobody reads what is shown."""
-        self._is_unread = self._is_unread or not self._requests.count
+        self._is_unread = self._is_unread or not self.requests.count
 
     @property
     def _stop_asked(self) -> bool:
-        return self._is_unread or self._requests.count > 0
+        return self._is_unread or self.requests.count > 0
 
     def _reconcile(self, memory: LoopMemory) -> Outcome:
         """Run the loop once. What was not carried out, for a disk that is full, is tried again next time."""
-        stop_asked, ports = self._stop_asked, self._ports
+        stop_asked = self._stop_asked
         try:
             self.last = reconcile(
                 self._wanted(),
-                unhindered(ports, self._complain) if stop_asked else ports,
+                unhindered(self.ports, self._complain) if stop_asked else self.ports,
                 memory,
                 time.time(),
                 jitter=random.random(),  # noqa: S311
@@ -127,22 +125,22 @@ class LocalRun:
         """Have it told, once: what hinders one reconcile hinders the next as well."""
         if complaint not in self._told:
             self._told.add(complaint)
-            self._complaints.append(complaint)
+            self.complaints.append(complaint)
 
     def _wanted(self) -> SparkApplication:
         """Return what is declared, and suspended once a stop was asked for."""
-        declared = self._file.application
+        declared = self.file.application
         if not self._stop_asked:
             return declared
         changes: dict[str, object] = {"suspend": True}
-        if self._requests.count > 1:
+        if self.requests.count > 1:
             changes["stop"] = declared.spec.stop.model_copy(update={"grace_period": timedelta(0)})
         return declared.model_copy(update={"spec": declared.spec.model_copy(update=changes)})
 
     def _edits(self) -> Iterator[Event]:
         """Take in an edit of the resource file; yield what there is to say about it."""
-        now, before = time.time(), self._file.application
-        match self._file.changed():
+        now, before = time.time(), self.file.application
+        match self.file.changed():
             case Problem(reason, message):
                 is_warning = reason != RESOURCE_FOUND
                 yield Event(at=now, reason=reason, message=message, is_warning=is_warning)
@@ -152,8 +150,8 @@ class LocalRun:
                 pass
 
     def _complained(self) -> Iterator[Event]:
-        while self._complaints:
-            message = self._complaints.pop(0)
+        while self.complaints:
+            message = self.complaints.pop(0)
             yield Event(at=time.time(), reason=STATE_FOLDER, message=message, is_warning=True)
 
     def _events(self, outcome: Outcome) -> tuple[Event, ...]:
@@ -198,10 +196,7 @@ def _what_follows(before: SparkApplication, after: SparkApplication) -> str:
     return f"the resource has changed: {summary(told)}"
 
 
-Complain = Callable[[str], None]
-
-
-def unhindered(ports: Ports, complain: Complain) -> Ports:
+def unhindered(ports: Ports, complain: Callable[[str], None]) -> Ports:
     """Return the ports with writes that cannot fail; `complain` is told what was not written.
 
     The loop writes down what it intends before it acts, so that a loop that starts again goes on instead of guessing.
@@ -218,7 +213,7 @@ def unhindered(ports: Ports, complain: Complain) -> Ports:
 class _Unhindered:
     """A port each call of which ends; one that did not succeed returns `None`."""
 
-    def __init__(self, behind: object, complain: Complain) -> None:
+    def __init__(self, behind: object, complain: Callable[[str], None]) -> None:
         self._behind = behind
         self._complain = complain
 

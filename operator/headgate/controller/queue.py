@@ -11,15 +11,12 @@ but for `depth`, `longest_wait` and `longest_run`, which a scrape may ask for fr
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
 
 from headgate.controller.lines import Lines, Place
 from headgate.decision.backoff import wait_seconds
-
-K = TypeVar("K", bound=Hashable)
-
+from headgate.key import Key
 
 BURST = 10
 """Reconciles at once: those of a start, in which the kubelet reports something every few hundred milliseconds."""
@@ -28,7 +25,7 @@ PACE_SECONDS = 1.0
 
 
 @dataclass(slots=True)
-class KeyRateLimiter(Generic[K]):
+class KeyRateLimiter:
     """A token bucket for each key, which holds `burst` reconciles and gets one more every `seconds`.
 
     Kept is when the bucket will be full again (the generic cell rate algorithm, ITU-T I.371); of a full one nothing.
@@ -42,14 +39,14 @@ class KeyRateLimiter(Generic[K]):
 
     burst: int = BURST
     seconds: float = PACE_SECONDS
-    _full_at: OrderedDict[K, float] = field(default_factory=OrderedDict)
+    _full_at: OrderedDict[Key, float] = field(default_factory=OrderedDict)
     """The key that was worked on last is the last one."""
 
-    def not_before(self, key: K) -> float:
+    def not_before(self, key: Key) -> float:
         """Return the time from which on the next reconcile may begin."""
         return self._full_at.get(key, float("-inf")) - (self.burst - 1) * self.seconds
 
-    def spend(self, key: K, now: float) -> None:
+    def spend(self, key: Key, now: float) -> None:
         self._full_at[key] = max(self._full_at.pop(key, now), now) + self.seconds
         while self._full_at and next(iter(self._full_at.values())) <= now:
             self._full_at.popitem(last=False)
@@ -78,25 +75,25 @@ class _Entry:
 
 
 @dataclass(slots=True)
-class WorkQueue(Generic[K]):
+class WorkQueue:
     """Keys, each with the time at which it is due. Times are seconds on one clock, that of the caller."""
 
     backoff: Backoff = field(default_factory=Backoff)
-    pace: KeyRateLimiter[K] = field(default_factory=KeyRateLimiter)
-    group: Callable[[K], str] = lambda _key: ""
+    pace: KeyRateLimiter = field(default_factory=KeyRateLimiter)
+    group: Callable[[Key], str] = lambda _key: ""
     """The group of a key: groups take turns."""
     share: int | None = None
     """How many keys of one group may be worked on at once; `None`: all that are due."""
-    _entries: dict[K, _Entry] = field(default_factory=dict)
-    _running: dict[K, float] = field(default_factory=dict)
+    _entries: dict[Key, _Entry] = field(default_factory=dict)
+    _running: dict[Key, float] = field(default_factory=dict)
     """Since when."""
-    _lines: Lines[K] = field(init=False)
+    _lines: Lines = field(init=False)
     _tickets: int = 0
 
     def __post_init__(self) -> None:
         self._lines = Lines(self._is_in_line, self.share)
 
-    def add(self, key: K, now: float) -> None:
+    def add(self, key: Key, now: float) -> None:
         """Something was heard of `key`: it is due, or will be again once its present reconcile has ended.
 
         While it fails it is due after the first pause at the earliest; that is soon enough for a person who
@@ -105,7 +102,7 @@ class WorkQueue(Generic[K]):
         entry = self._entries.setdefault(key, _Entry())
         self._schedule(key, entry, max(now, entry.not_before))
 
-    def take(self, now: float) -> K | None:
+    def take(self, now: float) -> Key | None:
         """Return the key that has been due longest of the group whose turn it is, and count it as running.
 
         `None` when none is due, but of groups of which as many run as may.
@@ -117,7 +114,7 @@ class WorkQueue(Generic[K]):
         self.pace.spend(place.key, now)
         return place.key
 
-    def done(self, key: K, now: float, *, again_in: float | None = None) -> None:
+    def done(self, key: Key, now: float, *, again_in: float | None = None) -> None:
         """The reconcile of `key` has ended well; look at it again in so many seconds at the latest."""
         entry = self._ended(key)
         entry.failures, entry.not_before = 0, 0.0
@@ -126,7 +123,7 @@ class WorkQueue(Generic[K]):
         elif entry.due is None:
             del self._entries[key]
 
-    def failed(self, key: K, now: float, *, jitter: float, at_least: float = 0.0) -> float:
+    def failed(self, key: Key, now: float, *, jitter: float, at_least: float = 0.0) -> float:
         """The reconcile of `key` has failed; returns in how many seconds it is due again, `at_least` so many.
 
         What was heard during the reconcile brings it forward to the end of the first pause.
@@ -161,11 +158,11 @@ class WorkQueue(Generic[K]):
     def running(self) -> int:
         return len(self._running)
 
-    def _is_in_line(self, place: Place[K]) -> bool:
+    def _is_in_line(self, place: Place) -> bool:
         entry = self._entries.get(place.key)
         return entry is not None and entry.ticket == place.ticket and place.key not in self._running
 
-    def _ended(self, key: K) -> _Entry:
+    def _ended(self, key: Key) -> _Entry:
         entry = self._entries[key]
         self._running.pop(key, None)
         self._lines.ended(self.group(key))
@@ -173,7 +170,7 @@ class WorkQueue(Generic[K]):
             self._line_up(key, entry)  # it was not in line while it ran
         return entry
 
-    def _schedule(self, key: K, entry: _Entry, due: float) -> None:
+    def _schedule(self, key: Key, entry: _Entry, due: float) -> None:
         """Make it due at `due`, or as soon after as its pace allows, unless it is sooner."""
         due = max(due, self.pace.not_before(key))
         if entry.due is None or due < entry.due:
@@ -181,7 +178,7 @@ class WorkQueue(Generic[K]):
             if key not in self._running:
                 self._line_up(key, entry)
 
-    def _line_up(self, key: K, entry: _Entry) -> None:
+    def _line_up(self, key: Key, entry: _Entry) -> None:
         if entry.due is not None:
             self._tickets += 1
             entry.ticket = self._tickets

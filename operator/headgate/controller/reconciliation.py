@@ -63,8 +63,6 @@ class ReconcileOptions:
     write_policy: WritePolicy = CLUSTER_WRITE_POLICY
     fresh_seconds: float = FRESH_SECONDS
     """How old a decision may be when it is carried out."""
-    identity: str = "headgate"
-    """Of this process, in Events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +78,7 @@ class Surroundings:
     """Told of each object that the API server answers with."""
     gone: Callable[[Manifest], object]
     """Told of each pod that turns out to be gone."""
-    decided: Callable[[Key, Outcome, float], object] = lambda _key, _outcome, _again_at: None
+    decided: Callable[[Key, Outcome, float], object]
     """Told of each reconcile that was carried out, and of the Unix time at which the next one comes at the latest."""
 
     def writer(self, application: Manifest) -> Writer:
@@ -212,7 +210,8 @@ class Reconciliation:
         is_guarded = creates or any(isinstance(write, PublishControl) for write in pending.writes)
         writes_status = is_guarded or pending.memory is not None or pending.status is not None
         if writes_status:
-            memory = memory.having_written_all(self._ports.write_policy, self._sight.now)
+            memory = memory.having_written_status(self._ports.write_policy, self._sight.now)
+            memory = replace(memory, saved=memory.kept)  # written together, whichever of them asked for it
             shown = {} if memory.status is None else memory.status.model_dump(mode="json", exclude_none=True)
             pending.writes.insert(0, WriteStatus({**shown, "memory": memory.kept.to_json()}))
         if creates or self._holds:

@@ -42,7 +42,7 @@ class Workers:
     ended: Callable[[Key], None] = lambda _key: None
     """Told whose turn it was."""
     backoff: Backoff = field(default_factory=Backoff)
-    queue: WorkQueue[Key] = field(init=False)
+    queue: WorkQueue = field(init=False)
     _heard: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _is_draining: bool = False

@@ -248,9 +248,7 @@ def driver_is_missing(s: Situation) -> Step:
     return s.hindered(step, s.obstacle)
 
 
-CHECKS: tuple[
-    Callable[[Situation], Step | None], ...
-] = (  # the first to answer decides; the last always does
+CHECKS: tuple[Callable[[Situation], Step | None], ...] = (  # the first to answer decides
     deletion_has_waited_long_enough,
     grace_period_is_over,
     older_driver_is_alive,
@@ -263,7 +261,7 @@ CHECKS: tuple[
     application_has_ended,
     driver_is_backing_off,
     start_would_do_harm,
-    driver_is_missing,
+    driver_is_missing,  # always does
 )
 
 

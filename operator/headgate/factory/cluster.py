@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Final
 
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
@@ -11,7 +10,7 @@ from kubernetes.aio.config import ConfigException, load_incluster_config, load_k
 from headgate.adapters.address import Address, Located
 from headgate.adapters.kubernetes.client import ApiServer, Manifest, connection
 from headgate.adapters.kubernetes.events import EventRecorder, Outbox
-from headgate.adapters.kubernetes.kubeconfig import UNREADABLE, kubeconfig_files, sentence
+from headgate.adapters.kubernetes.kubeconfig import DEFAULT_KUBECONFIG, UNREADABLE, kubeconfig_files, sentence
 from headgate.adapters.kubernetes.pods import attempt_of, is_ended
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.writer import FRESH_SECONDS
@@ -27,8 +26,6 @@ from headgate.metrics import OperatorMetrics
 from headgate.reconcile.loop import Outcome
 from headgate.settings import Settings
 from headgate_contract.listening import DEFAULT_PORT
-
-DEFAULT_KUBECONFIG: Final = "~/.kube/config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +64,13 @@ async def cluster_operator(
             CLUSTER_WRITE_POLICY, small_changes_seconds=settings.status_refresh.total_seconds()
         ),
         fresh_seconds=fresh_seconds(settings),
-        identity=settings.identity,
     )
     drivers = DriverPoller(lambda key: located(controller.cache.pods(key)))
     asked = prometheus_options(settings)
     prometheus = NoPrometheus() if asked is None else PrometheusPoller(asked, queried=metrics.queried)
     poller = ChosenPoller(prometheus, drivers)
     events = Outbox(EventRecorder(cluster, settings.identity))
-    controller = Controller(cluster, poller, options, recorder=events, decided=decided, refused=refused)
+    controller = Controller(cluster, poller, options, events, decided=decided, refused=refused)
     return ClusterOperator(api, cluster, controller, events, poller)
 
 

@@ -9,14 +9,13 @@ field that only the CRD knows is a setting that this operator would not act on: 
 The API server publishes the fields of a CRD to whoever may sign in, so that no right to CRDs is needed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from headgate.api.crd import custom_resource_definition, described
+from headgate.api.wording import listed
 
-MOST_NAMED = 5
-"""Fields in a message; the others are counted."""
 INSTALL_CRD = "install this version's: headgate crd | kubectl apply --server-side -f -"
 
 
@@ -95,9 +94,3 @@ def _topmost(paths: set[str]) -> tuple[str, ...]:
 def _above(path: str) -> str:
     field, is_value, _ = path.partition(": ")
     return field if is_value else path.rpartition(".")[0].removesuffix("[]")
-
-
-def listed(paths: Sequence[str]) -> str:
-    """Return the first of them, and how many more there are."""
-    others = len(paths) - MOST_NAMED
-    return ", ".join(paths[:MOST_NAMED]) + (f" and {others} more" if others > 0 else "")

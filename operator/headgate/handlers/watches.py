@@ -18,7 +18,7 @@ import kopf
 from kopf._core.reactor.inventory import ResourceMemories, ResourceMemory  # no public name, yet a parameter
 from kubernetes.aio.client import ApiClient
 
-from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Kind, Manifest, session_of
+from headgate.adapters.kubernetes.client import APPLICATIONS, PAGE, PODS, Kind, Manifest, session_of
 from headgate.adapters.kubernetes.names import DRIVER_SELECTOR
 from headgate.api.application import GROUP, VERSION
 from headgate.controller.cluster import Controller
@@ -89,8 +89,6 @@ class KnownVersions:
         return max((now - awaited.since for awaited in list(self._awaited.values())), default=0.0)
 
 
-PAGE = 500
-"""Objects in one answer to a listing."""
 LIST_SECONDS = 120.0
 """Longest wait for one page of a listing."""
 SILENCE_SECONDS = 70.0
@@ -101,7 +99,7 @@ SILENCE_SECONDS = 70.0
 class Watches:
     """Where everything goes that is heard of the cluster, whether by a watch or by a listing."""
 
-    cache: Controller
+    controller: Controller
     add: Callable[[Key], None]
     """Queues an application."""
     heard: Callable[[str], None] = lambda _resource: None
@@ -112,20 +110,14 @@ class Watches:
         default_factory=lambda: {APPLICATIONS: KnownVersions(), PODS: KnownVersions()}
     )
 
-    def application(self, kind: str | None, manifest: Manifest) -> None:
-        """Take in an event of an application; `kind` is that of the watch, `None` from a listing."""
-        self._take(APPLICATIONS, kind, manifest)
-
-    def pod(self, kind: str | None, manifest: Manifest) -> None:
-        self._take(PODS, kind, manifest)
-
-    def _take(self, of: Kind, kind: str | None, manifest: Manifest) -> None:
-        self.heard(of.plural)
-        if kind == "DELETED":
-            self.vanished(of, manifest)
+    def take(self, kind: Kind, event: str | None, manifest: Manifest) -> None:
+        """Take in an event of an object; `event` is the word of the watch, `None` from a listing."""
+        self.heard(kind.plural)
+        if event == "DELETED":
+            self.vanished(kind, manifest)
             return
-        self.versions[of].heard(manifest["metadata"])
-        seen = self.cache.application_seen if of == APPLICATIONS else self.cache.pod_seen
+        self.versions[kind].heard(manifest["metadata"])
+        seen = self.controller.application_seen if kind == APPLICATIONS else self.controller.pod_seen
         if (key := seen(manifest)) is not None:
             self.add(key)
 
@@ -133,13 +125,11 @@ class Watches:
         """Take in that an object is gone; of `manifest` only the metadata is needed."""
         self.versions[kind].gone(manifest["metadata"])
         if kind == APPLICATIONS:
-            key: Key | None = self.cache.application_gone(manifest)
-            if key is not None:
-                self.gone(key)
-        else:
-            key = self.cache.pod_gone(manifest)
-        if key is not None:
-            self.add(key)
+            application = self.controller.application_gone(manifest)
+            self.gone(application)
+            self.add(application)
+        elif (owner := self.controller.pod_gone(manifest)) is not None:
+            self.add(owner)
 
     def are_synced(self, scope: str | None = None) -> bool:
         """Whether everything that was there has been heard of: in one namespace, or in the whole cluster."""
@@ -155,21 +145,17 @@ def registry_of(watches: Watches, api: ApiClient) -> kopf.OperatorRegistry:
 
     @kopf.on.event(GROUP, VERSION, APPLICATIONS.plural, registry=registry)
     async def application(event: kopf.RawEvent, **_: Any) -> None:
-        watches.application(event["type"], _manifest(event))
+        watches.take(APPLICATIONS, event["type"], dict(event["object"]))
 
     @kopf.on.event("", "v1", PODS.plural, registry=registry)
     async def pod(event: kopf.RawEvent, **_: Any) -> None:
-        watches.pod(event["type"], _manifest(event))
+        watches.take(PODS, event["type"], dict(event["object"]))
 
     @kopf.on.login(registry=registry)
     async def login(**_: Any) -> kopf.AiohttpSession:
         return kopf.AiohttpSession(server=api.configuration.host, aiohttp_session=_session(api))
 
     return registry
-
-
-def _manifest(event: kopf.RawEvent) -> Manifest:
-    return dict(event["object"])
 
 
 def _session(api: ApiClient) -> aiohttp.ClientSession:

@@ -19,7 +19,7 @@ from headgate.reconcile.no_lag import lag_known
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import OutageReason
 from headgate.reconcile.readiness import (
-    NOBODY_TO_ASK,
+    NO_OUTAGE,
     NOT_HEARD_YET,
     is_not_heard_yet,
     ready,
@@ -115,5 +115,5 @@ def _metrics_available(seen: Seen) -> Untimed:
             "interval, or see that clocks agree"
         )
         return Untimed("MetricsAvailable", FALSE, OutageReason.STALE, message)
-    status = UNKNOWN if seen.outage.reason in NOBODY_TO_ASK else FALSE
+    status = UNKNOWN if seen.outage.reason in NO_OUTAGE else FALSE
     return Untimed("MetricsAvailable", status, seen.outage.reason, seen.outage.message)

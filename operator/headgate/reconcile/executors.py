@@ -59,7 +59,7 @@ def executors_missing(seen: Seen, plan: Plan, memory: LoopMemory) -> Untimed | N
     return not_known(EXECUTORS_MISSING)
 
 
-def has_none(seen: Seen, plan: Plan, memory: LoopMemory) -> str | None:
+def why_none(seen: Seen, plan: Plan, memory: LoopMemory) -> str | None:
     """Return why the job has had no executor at all for a minute; `None`: it has some, or it is not known."""
     shortage, said = _shortage(seen, plan, memory), executors_missing(seen, plan, memory)
     is_so = shortage is not None and shortage.running == 0 and said is not None and said.status is TRUE

@@ -194,7 +194,3 @@ class LoopMemory:
         return replace(
             self, status_written=self.status, status_written_at=now, refresh_at=write_policy.refresh_at(now)
         )
-
-    def having_written_all(self, write_policy: WritePolicy, now: float) -> LoopMemory:
-        """Return it where store and status were written together, whichever of them asked for it."""
-        return replace(self.having_written_status(write_policy, now), saved=self.kept)

@@ -274,7 +274,7 @@ _FIELDS = {column: {of: fields(column, of) for of in _LEVELS} for column in Colu
 
 def since(driver: DriverMetrics, oldest: float) -> DriverMetrics | None:
     """Return a driver without what is from before `oldest` (Unix time); `None`: nothing of it is left."""
-    if driver.at < oldest or (not driver.queries and driver.says_nothing):
+    if driver.at < oldest or driver.says_nothing:
         return None
     if not driver.older:
         return driver

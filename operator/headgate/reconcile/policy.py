@@ -9,7 +9,7 @@ from headgate.api.annotations import SourceId, paused_sources
 from headgate.api.application import Restart, SparkApplication
 from headgate.api.duration import in_seconds
 from headgate.api.query import Query, Reentry, ReentryPolicy
-from headgate.api.source import UNLIMITED, BacklogRateLimit, RateLimit, Source
+from headgate.api.source import UNLIMITED, BacklogRateLimit, RateLimit
 from headgate.decision.backoff import RestartPolicy
 from headgate.decision.policy import QueryPolicy, SourcePolicy
 from headgate_contract import RateControl, ReentryControl
@@ -36,7 +36,15 @@ def _query_policy(query: Query, application: SparkApplication, paused: frozenset
     return QueryPolicy(
         name=query.name,
         sources=tuple(
-            _source_policy(source, paused=source.paused or (query.name, source.name) in paused)
+            SourcePolicy(
+                name=source.name,
+                watermark_lag_seconds=in_seconds(source.backlog.watermark_lag),
+                pending_records=source.backlog.pending_records,
+                query_configured=source.backlog.query is not None,
+                paused=source.paused or (query.name, source.name) in paused,
+                rate_limit=rate_control(source.rate_limit, in_backlog=False),
+                rate_limit_during_backlog=rate_control(source.rate_limit, in_backlog=True),
+            )
             for source in query.sources
         ),
         interval_seconds=in_seconds(query.checkpoint.interval),
@@ -44,19 +52,6 @@ def _query_policy(query: Query, application: SparkApplication, paused: frozenset
         reentry=reentry_control(query.backlog.reentry),
         stale_after_seconds=metrics.stale_after.total_seconds(),
         on_outage=metrics.on_outage,
-    )
-
-
-def _source_policy(source: Source, *, paused: bool) -> SourcePolicy:
-    backlog = source.backlog
-    return SourcePolicy(
-        name=source.name,
-        watermark_lag_seconds=in_seconds(backlog.watermark_lag),
-        pending_records=backlog.pending_records,
-        query_configured=backlog.query is not None,
-        paused=paused,
-        rate_limit=rate_control(source.rate_limit, in_backlog=False),
-        rate_limit_during_backlog=rate_control(source.rate_limit, in_backlog=True),
     )
 
 

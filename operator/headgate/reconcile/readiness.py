@@ -29,7 +29,7 @@ FIRST_SCRAPE_SECONDS = 120.0
 """How long nothing need be known of a driver: it takes its time to start, Prometheus to find and to scrape it."""
 NOT_HEARD_YET = "the driver has only just started, and nothing is known of it yet"
 
-NOBODY_TO_ASK: Final = frozenset(
+NO_OUTAGE: Final = frozenset(
     {OutageReason.DRIVER_NOT_RUNNING, OutageReason.DRIVER_STARTING, OutageReason.NOT_ASKED_YET}
 )
 """No outage: there is nobody to ask, or nobody has asked."""
@@ -75,7 +75,7 @@ def _trouble(seen: Seen, plan: Plan, memory: LoopMemory) -> Problem | None:
     failed = "; ".join(failure for failure in failures if failure is not None)
     if failed:
         return Problem(STREAMING_QUERY_FAILED, failed)
-    missing = executors.has_none(seen, plan, memory)
+    missing = executors.why_none(seen, plan, memory)
     if missing is not None:
         return Problem(executors.EXECUTORS_MISSING, missing)
     return None if seen.knows_all else _trouble_before(plan, memory)
@@ -87,9 +87,8 @@ def _trouble_before(plan: Plan, memory: LoopMemory) -> Problem | None:
     if before is None or before.attempt != plan.step.history.attempt:
         return None
     kinds = (STREAMING_QUERY_FAILED, executors.EXECUTORS_MISSING)
-    told = before.condition(
-        "Stalled"
-    )  # `Ready` may say that executors are awaited, of a query that has failed
+    # `Ready` may say that executors are awaited, of a query that has failed.
+    told = before.condition("Stalled")
     return Problem(told.reason, told.message) if told is not None and told.reason in kinds else None
 
 
@@ -138,7 +137,7 @@ def is_not_heard_yet(seen: Seen) -> bool:
         case OutageReason.CONNECTION_FAILED:
             return not driver.is_ready
         case reason:
-            return reason in NOBODY_TO_ASK
+            return reason in NO_OUTAGE
 
 
 def should_be_heard_at(seen: Seen) -> float | None:

@@ -193,11 +193,6 @@ class DriverMetrics(msgspec.Struct, kw_only=True, gc=False):
     @property
     def says_nothing(self) -> bool:
         """Whether no value of the driver is known, as of a page that is empty."""
-        return not self.queries and all(getattr(self, name) == nothing for name, nothing in _OF_DRIVER)
-
-
-_OF_DRIVER = tuple(
-    (name, getattr(DriverMetrics(), name))
-    for name in DriverMetrics.__struct_fields__
-    if name not in {"at", "attempt", "queries", "source_count", "older", "answers"}
-)
+        if self.queries:
+            return False
+        return self == DriverMetrics(at=self.at, attempt=self.attempt, older=self.older, answers=self.answers)

@@ -35,6 +35,7 @@ from headgate.reconcile.observe import Seen
 from headgate.reconcile.readings import QueryMetrics, SourceMetrics
 from headgate.reconcile.times import duration_text, eta_text, measured, moment, seconds
 from headgate.reconcile.track import Track, total
+from headgate_contract.held import HeldBy
 
 MOST_SOURCES = 64
 """The most sources of a query that its status tells of."""
@@ -176,7 +177,7 @@ def _source(  # noqa: PLR0913  what is reported of it, and what else bears on it
         pending_records=_count(reported.pending_records),
         rate_limit=reported.rate_limit,
         alignment=alignment,
-        held="Stopping" if held_by == "Stop" else held_by,
+        held="Stopping" if held_by == HeldBy.STOP else held_by,
         unit=UNITS.get(reported.read_limit or ""),
     )
 

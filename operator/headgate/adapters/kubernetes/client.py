@@ -9,7 +9,7 @@ fifth of a call: ten thousand applications that start are forty thousand of them
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypedDict
@@ -173,7 +173,19 @@ class ApiServer:
         accept = _METADATA_ONLY if metadata_only else "application/json"
         selectors = {"labelSelector": labels, "fieldSelector": fields}
         query = {"limit": str(PAGE)} | {name: text for name, text in selectors.items() if text is not None}
-        return [item async for item in self._items(kind, namespace, query, accept, rest)]
+        found: list[Manifest] = []
+        while True:
+            began = time.monotonic()
+            page = await self._call(
+                Call("GET", kind, kind.path(namespace), query, accept=accept, expects=LIST)
+            )
+            took = time.monotonic() - began
+            found += page["items"] or ()  # metadata alone of nothing is null
+            if not (token := page["metadata"].get("continue")):
+                return found
+            query["continue"] = token
+            if rest:
+                await asyncio.sleep(rest * took)
 
     async def describe(self, kind: Kind) -> Manifest:
         """Return the OpenAPI document of the kind's group, with the fields that the API server knows."""
@@ -217,23 +229,6 @@ class ApiServer:
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
         return await self._call(Call("DELETE", kind, kind.path(*key), body=options, expects=frozenset()))
-
-    async def _items(
-        self, kind: Kind, namespace: str | None, query: dict[str, str], accept: str, rest: float
-    ) -> AsyncIterator[Manifest]:
-        while True:
-            began = time.monotonic()
-            page = await self._call(
-                Call("GET", kind, kind.path(namespace), query, accept=accept, expects=LIST)
-            )
-            took = time.monotonic() - began
-            for item in page["items"] or ():  # metadata alone of nothing is null
-                yield item
-            if not (token := page["metadata"].get("continue")):
-                return
-            query["continue"] = token
-            if rest:
-                await asyncio.sleep(rest * took)
 
     async def _call(self, call: Call) -> Manifest:
         """Return the object of an answer; a proxy in between may answer with a page, and call it a success."""

@@ -16,7 +16,7 @@ import re
 from collections import OrderedDict, deque
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
 import structlog
 
@@ -32,13 +32,10 @@ from headgate.reconcile.ports import Event
 log = structlog.get_logger("headgate")
 
 
-T = TypeVar("T")
+class FairQueue:
+    """Events that wait: those of a namespace in their order, the namespaces in turn.
 
-
-class FairQueue(Generic[T]):
-    """What waits, by the party that it is of: each in its order, the parties in turn.
-
-    Where too many wait, what the party with the longest line has put in last is lost.
+    Where too many wait, the last one of the namespace with the longest line is lost.
     """
 
     def __init__(self, most: int, kind: str) -> None:
@@ -46,39 +43,36 @@ class FairQueue(Generic[T]):
         self._most = most
         self._kind = kind
         self._is_full = False
-        self._lines: OrderedDict[str, deque[T]] = OrderedDict()
-        """The party whose turn it is comes first; none is empty."""
+        self._lines: OrderedDict[str, deque[tuple[Owner, Event]]] = OrderedDict()
+        """The namespace whose turn it is comes first; none is empty."""
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def put(self, party: str, item: T) -> None:
-        """Line `item` up behind what the party has waiting."""
-        self._lines.setdefault(party, deque()).append(item)
-        self._count += 1
-        if self._count > self._most:
-            self._lose_one()
-
-    def take(self) -> T:
-        """Return what is next; there has to be something."""
-        party, line = self._lines.popitem(last=False)
-        taken = line.popleft()
-        if line:
-            self._lines[party] = line
-        self._count -= 1
-        self._is_full = self._is_full and bool(self._count)
-        return taken
-
-    def _lose_one(self) -> None:
-        party, line = max(self._lines.items(), key=lambda one: len(one[1]))
+    def put(self, about: Owner, event: Event) -> None:
+        """Line the event up behind what its namespace has waiting."""
+        self._lines.setdefault(about.key.namespace, deque()).append((about, event))
+        if self._count < self._most:
+            self._count += 1
+            return
+        namespace, line = max(self._lines.items(), key=lambda one: len(one[1]))
         line.pop()
         if not line:
-            del self._lines[party]
-        self._count -= 1
+            del self._lines[namespace]
         if not self._is_full:
             self._is_full = True
             log.warning(f"{self._most:,} {self._kind} wait to be recorded; those that come now are lost")
+
+    def take(self) -> tuple[Owner, Event]:
+        """Return what is next; there has to be something."""
+        namespace, line = self._lines.popitem(last=False)
+        taken = line.popleft()
+        if line:
+            self._lines[namespace] = line
+        self._count -= 1
+        self._is_full = self._is_full and bool(self._count)
+        return taken
 
 
 WINDOW_SECONDS = 3600.0
@@ -212,13 +206,13 @@ class Outbox:
     ) -> None:
         self._recorder = recorder
         self._pace_seconds = pace_seconds
-        self._major: FairQueue[tuple[Owner, Event]] = FairQueue(most, "events")
-        self._minor: FairQueue[tuple[Owner, Event]] = FairQueue(most_minor, "minor events")
+        self._major = FairQueue(most, "events")
+        self._minor = FairQueue(most_minor, "minor events")
         self._heard = asyncio.Event()
 
     async def tell(self, about: Owner, event: Event) -> None:
         """Take the event along with the next ones; it is lost where too many of its kind wait already."""
-        (self._minor if event.is_minor else self._major).put(about.key.namespace, (about, event))
+        (self._minor if event.is_minor else self._major).put(about, event)
         self._heard.set()
 
     async def run(self) -> None:

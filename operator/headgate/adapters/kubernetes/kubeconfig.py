@@ -6,6 +6,7 @@ from typing import Final
 
 import yaml
 
+DEFAULT_KUBECONFIG: Final = "~/.kube/config"
 UNREADABLE: Final = (yaml.YAMLError, OSError, ValueError, KeyError, TypeError, AttributeError)
 """What a file that cannot be read, or is no kubeconfig, leads to beside the client's own error."""
 

@@ -64,7 +64,7 @@ class DriverDefaults:
 
 
 def image_of(launch: Launch, defaults: DriverDefaults) -> str:
-    """Return the image of driver and executors; `obstacles` has found that there is one."""
+    """Return the image of driver and executors; a resource without one is refused before."""
     return launch.image or defaults.image or ""
 
 
@@ -96,7 +96,11 @@ def spark_properties(
         # Executors finish their tasks; Spark 4.0 takes the time for that from their template alone.
         better |= {DECOMMISSION: "true", EXECUTOR_GRACE: f"{grace_seconds}s", EXECUTOR_FAILURES: ANY_NUMBER}
         better |= scratch_properties(launch)
-        if not _makes_volume_claims(launch):
+        makes_claims = any(  # for executors; a claim that is named is there already
+            name.startswith(VOLUME_CLAIMS) and (value == ON_DEMAND or name.endswith(".options.sizeLimit"))
+            for name, value in launch.spark_conf.items()
+        )
+        if not makes_claims:
             better[OWN_VOLUME_CLAIMS] = "false"
         if launch.spark_conf.get(AUTHENTICATE, "true").strip().lower() == "true":
             better |= {AUTHENTICATE: "true", ENCRYPT: "true"}
@@ -109,14 +113,6 @@ def spark_properties(
             "spark.kubernetes.container.image": image_of(launch, defaults),
         }
     return {**better, **launch.spark_conf, **must_be}
-
-
-def _makes_volume_claims(launch: Launch) -> bool:
-    """Return whether Spark makes claims for executors; one that is named is there already."""
-    return any(
-        name.startswith(VOLUME_CLAIMS) and (value == ON_DEMAND or name.endswith(".options.sizeLimit"))
-        for name, value in launch.spark_conf.items()
-    )
 
 
 def properties_text(properties: Mapping[str, str]) -> str:

@@ -57,7 +57,7 @@ LAST_LINES = 80
 LARGEST_LOG_BYTES = 64 * 1024 * 1024
 """A log larger than this is moved aside before the next attempt; one older log is kept."""
 
-_KEEPER = """
+_SUPERVISOR = """
 read -r _ || exit 1
 file=$1; shift
 "$@" </dev/null & child=$!
@@ -69,7 +69,7 @@ test "$late" -eq 127 || code=$late
 echo "$code" >"$file.new" && mv "$file.new" "$file"
 exit "$code"
 """
-"""The shell that keeps the driver, and writes down what it ended with: only its parent can know, and the loop
+"""The shell that starts the driver, and writes down what it ended with: only its parent can know, and the loop
 may not be there then. It hands the signal to stop on; `wait` returns early for that, and is called again. The
 trap comes after the start: a child that inherits it between fork and exec would swallow the signal.
 
@@ -79,7 +79,7 @@ is, the line never comes, and the shell ends instead of running a driver unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Record:
-    """Which process keeps the driver, as kept on disk."""
+    """Which process supervises the driver, as kept on disk."""
 
     attempt: int
     revision: str
@@ -156,7 +156,7 @@ class LocalDrivers:
             left_over.unlink(missing_ok=True)
         with self._open_log(attempt, now) as log:
             self._child = subprocess.Popen(
-                ["/bin/sh", "-c", _KEEPER, "sh", str(self._files.exit_code), *self._command(launch)],
+                ["/bin/sh", "-c", _SUPERVISOR, "sh", str(self._files.exit_code), *self._command(launch)],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -188,25 +188,7 @@ class LocalDrivers:
 
     def locate(self) -> Address | Outage:
         """Return where the driver serves its metrics, by its own announcement."""
-        announced = self._announced()
-        if announced is None:
-            return Outage(OutageReason.DRIVER_STARTING, "the driver has not announced its metrics yet")
-        port = announced.get("metricsPort")
-        if type(port) is int and 0 < port <= LARGEST_PORT:
-            return Address(LOOPBACK, port)
-        message = (
-            f"{self._files.announcement} is damaged: it names no port; the driver writes it when it starts"
-        )
-        return Outage(OutageReason.MALFORMED, message)
-
-    def _announced(self) -> Mapping[str, Any] | None:
-        """Return what the driver says of itself; empty where that is damaged, `None` where it says nothing yet."""
-        try:
-            text = read_text(self._files.announcement)
-            announced = None if text is None else json.loads(text)
-        except (TransientError, ValueError, RecursionError):
-            return {}
-        return announced if announced is None or isinstance(announced, dict) else {}
+        return driver_address(self._files)
 
     def _look_after(self, record: _Record, now: float) -> None:
         if self._parent_lives(record):
@@ -245,7 +227,7 @@ class LocalDrivers:
 
     def _exit_note(self, code: int | None) -> str | None:
         """Return what the driver said of its end: in its announcement, or, where it has failed, last in its log."""
-        note = (self._announced() or {}).get("note")
+        note = (_announced(self._files) or {}).get("note")
         if isinstance(note, str):
             return note[:LONGEST_NOTE]
         return last_words("\n".join(DriverLog(self._files.log).tail(LAST_LINES))) if code else None
@@ -276,6 +258,28 @@ class LocalDrivers:
         script = str(script_path(launch.main_file, self._base))
         options = ["--application", launch.application, *files, *conf]
         return [*self._launcher, *options, script, *launch.arguments]
+
+
+def driver_address(files: StateDir) -> Address | Outage:
+    """Return where the driver of a state folder serves its metrics, by its own announcement."""
+    announced = _announced(files)
+    if announced is None:
+        return Outage(OutageReason.DRIVER_STARTING, "the driver has not announced its metrics yet")
+    port = announced.get("metricsPort")
+    if type(port) is int and 0 < port <= LARGEST_PORT:
+        return Address(LOOPBACK, port)
+    message = f"{files.announcement} is damaged: it names no port; the driver writes it when it starts"
+    return Outage(OutageReason.MALFORMED, message)
+
+
+def _announced(files: StateDir) -> Mapping[str, Any] | None:
+    """Return what the driver says of itself; empty where that is damaged, `None` where it says nothing yet."""
+    try:
+        text = read_text(files.announcement)
+        announced = None if text is None else json.loads(text)
+    except (TransientError, ValueError, RecursionError):
+        return {}
+    return announced if announced is None or isinstance(announced, dict) else {}
 
 
 def local_conf(launch: Launch) -> Mapping[str, str]:

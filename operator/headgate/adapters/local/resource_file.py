@@ -118,22 +118,16 @@ def _cause(path: Path, error: OSError) -> str:
 
 def _chosen(loaded: LoadedFile, name: str | None) -> SparkApplication:
     """Return the application; raises `InvalidInputError` with every finding where the file is refused."""
-    loaded.require_good()
-    if not loaded.resources:
-        raise InvalidInputError(f"{loaded.file}: {loaded.without_resources}")
-    applications = [r.application for r in loaded.resources if r.application is not None]
-    found = {application.name: application for application in applications}
-    if len(found) < len(applications):
+    found = {application.name: application for application in loaded.applications}
+    if len(found) < len(loaded.resources):
         raise InvalidInputError(f"{loaded.file}: holds an application twice; give each a name of its own")
     if name is None and len(found) == 1:
         return next(iter(found.values()))
     if name in found:
         return found[name]
-    raise InvalidInputError(f"{loaded.file}: {_which(sorted(found), name)}")
-
-
-def _which(names: list[str], name: str | None) -> str:
-    listed = ", ".join(names)
+    listed = ", ".join(sorted(found))
     if name is None:
-        return f"holds several applications; choose one with --name: {listed}"
-    return f"holds no application {name}; it holds: {listed}"
+        raise InvalidInputError(
+            f"{loaded.file}: holds several applications; choose one with --name: {listed}"
+        )
+    raise InvalidInputError(f"{loaded.file}: holds no application {name}; it holds: {listed}")

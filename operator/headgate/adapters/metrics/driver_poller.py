@@ -115,8 +115,7 @@ class DriverPoller:
 
     def metrics(self, key: Key) -> Metrics:
         def read(driver: DriverMetrics | None, now: float) -> None:
-            self._due.read(key, driver, _unanswered, now, driver)
-            self._due.tells(key, self._silence(key))
+            self._due.read(key, driver, now, driver, self._silence(key))
 
         return _Port(None if key in self._forgotten else self._known.get(key), read)
 
@@ -136,7 +135,7 @@ class DriverPoller:
                 del self._running[key]
                 self._known[key] = self._understood(key, located, asked)
         drivers = {key: known.driver for key, known in self._known.items()}
-        due = self._due.look(drivers, _unanswered, now, drivers, self._silence)
+        due = self._due.look(drivers, now, drivers, self._silence)
         self._due.queued(due, drivers, now, drivers)
         return due
 
@@ -182,10 +181,6 @@ class DriverPoller:
             "more than the operator keeps: have Prometheus read them (metrics.source: Prometheus)"
         )
         return Outage(OutageReason.MALFORMED, message)
-
-
-def _unanswered(key: Key, expression: str, oldest: float) -> None:
-    """Say that nothing is known of an expression: there is no Prometheus to evaluate it."""
 
 
 def _after(before: _Known | None, attempt: int, page: Page | Outage) -> _Known:

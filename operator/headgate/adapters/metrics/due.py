@@ -80,9 +80,15 @@ class _Looked:
 
 
 class Due:
-    """Keeps what each application was like at its last reconcile, and compares."""
+    """Keeps what each application was like at its last reconcile, and compares.
 
-    def __init__(self, *, numbers_seconds: float = 30.0) -> None:
+    Without `answers` nothing is known of expressions: there is no Prometheus to evaluate them.
+    """
+
+    def __init__(
+        self, answers: Answers = lambda _key, _text, _oldest: None, *, numbers_seconds: float = 30.0
+    ) -> None:
+        self._answers = answers
         self._numbers_seconds = numbers_seconds
         self._looked: dict[Key, _Looked] = {}
         self._looked_at = -math.inf
@@ -109,7 +115,6 @@ class Due:
     def look(
         self,
         drivers: Mapping[Key, DriverMetrics],
-        answers: Answers,
         now: float,
         details: Mapping[Key, DriverMetrics],
         silence: Silence = lambda _: None,
@@ -123,7 +128,7 @@ class Due:
         for key, looked in self._looked.copy().items():
             driver = drivers.get(key)
             fresh = None if driver is None else since(driver, now - looked.watched.stale_after_seconds)
-            has_changed = self._has_changed(looked, fresh, answers, now, gap)
+            has_changed = self._has_changed(looked, fresh, now, gap)
             said = _complaints(looked, details.get(key), driver)
             is_known = said is not None or fresh is not None
             if has_changed or (is_known and said != looked.told):
@@ -174,33 +179,27 @@ class Due:
         self,
         key: Key,
         driver: DriverMetrics | None,
-        answers: Answers,
         now: float,
         details: DriverMetrics | None,
+        silence: str | None = None,
     ) -> None:
         """Take note that a reconcile reads this at `now`, whoever asked for the reconcile.
 
         Between two ticks readings grow stale. A reconcile that finds them so must be made up for when they are fresh
-        again, even if they are then what they were at the tick before.
+        again, even if they are then what they were at the tick before. `silence` is why nothing is known of the
+        driver, if nothing is: the reconcile tells it.
         """
         looked = self._looked.get(key)
         if looked is None:
             return
         fresh = None if driver is None else since(driver, now - looked.watched.stale_after_seconds)
-        looked.told = _complaints(looked, details, driver)
-        signature = signature_of(looked.watched, fresh, key, answers, now)
+        looked.told, looked.silence_told = _complaints(looked, details, driver), silence
+        signature = signature_of(looked.watched, fresh, key, self._answers, now)
         looked.signature = looked.read = looked.seen if signature == looked.seen else signature
 
-    def tells(self, key: Key, silence: str | None) -> None:
-        """Take note that a reconcile tells this reason, if nothing is known of the driver."""
-        if (looked := self._looked.get(key)) is not None:
-            looked.silence_told = silence
-
-    def _has_changed(
-        self, looked: _Looked, driver: DriverMetrics | None, answers: Answers, now: float, gap: float
-    ) -> bool:
+    def _has_changed(self, looked: _Looked, driver: DriverMetrics | None, now: float, gap: float) -> bool:
         """Return whether a reconcile could decide otherwise than the last one did."""
-        signature = self._signature(looked, driver, answers, now)
+        signature = self._signature(looked, driver, now)
         is_gap = not 0 <= gap <= looked.watched.stale_after_seconds
         if is_gap or signature != looked.read:
             looked.read = None
@@ -212,15 +211,13 @@ class Due:
             return True
         return looked.clock_at is not None and (is_gap or now + EARLY_SECONDS >= looked.clock_at)
 
-    def _signature(
-        self, looked: _Looked, driver: DriverMetrics | None, answers: Answers, now: float
-    ) -> Signature | None:
+    def _signature(self, looked: _Looked, driver: DriverMetrics | None, now: float) -> Signature | None:
         """Return the signature as of now; of what was looked at already it is still known.
 
         One that is as before stays the same object, which is compared in no time.
         """
         if driver is None or looked.looked_at is not driver:
-            signature = signature_of(looked.watched, driver, looked.key, answers, now)
+            signature = signature_of(looked.watched, driver, looked.key, self._answers, now)
             looked.seen = looked.seen if signature == looked.seen else signature
             looked.looked_at = None if looked.watched.expressions else driver
         return looked.seen
@@ -245,9 +242,8 @@ class Due:
             return True
         if driver is None or driver is looked.within or now - looked.queued_at < self._numbers_seconds:
             return False
-        for (query, name), (lag, pending) in looked.ranges.items():
-            run = driver.queries.get(query)
-            source = None if run is None else run.sources.get(name)
+        for place, (lag, pending) in looked.ranges.items():
+            source = _source_at(driver, place)
             if source is not None and (
                 _is_outside(source.watermark_lag_seconds, lag) or _is_outside(source.pending_records, pending)
             ):
@@ -275,6 +271,7 @@ def signature_of(
     if driver is None:
         return (said,)
     queries = driver.queries
+    runs = [queries.get(name) for name in watched.queries]
     out_of_reach = [
         source.out_of_reach
         for query in queries.values()
@@ -289,13 +286,9 @@ def signature_of(
         driver.source_count,
         tuple(sorted([name for name, query in queries.items() if query.active is False])),
         tuple(sorted(out_of_reach)),
-        tuple([_run(queries.get(name)) for name in watched.queries]),
+        tuple([None if one is None else (one.active, one.started_at, one.votes is True) for one in runs]),
         tuple([_inputs(queries.get(one.id[0]), one.id[1], one.steps, driver.at) for one in watched.sources]),
     )
-
-
-def _run(query: QueryMetrics | None) -> tuple[object, ...] | None:
-    return None if query is None else (query.active, query.started_at, query.votes is True)
 
 
 def _inputs(query: QueryMetrics | None, name: str, steps: Steps, at: float) -> SourceInputs | None:

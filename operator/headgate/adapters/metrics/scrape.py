@@ -11,6 +11,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, NamedTuple, TextIO, cast
 
@@ -40,20 +41,18 @@ _NAME = re.compile(rb"headgate_[a-z_]+")
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?: ([ -~]{0,80})[ -~]*)?")
 
 
+@dataclass(frozen=True, slots=True)
 class DriverScrape:
     """The port `Metrics` by HTTP. `locate` returns the driver's address, or why there is none yet."""
 
-    def __init__(
-        self, locate: Callable[[], Address | Outage], *, timeout_seconds: float = TIMEOUT_SECONDS
-    ) -> None:
-        self._locate = locate
-        self._timeout_seconds = timeout_seconds
+    locate: Callable[[], Address | Outage]
+    timeout_seconds: float = TIMEOUT_SECONDS
 
     def sample(self, now: float, attempt: int) -> DriverMetrics | Outage:  # noqa: ARG002  there is one
-        address = self._locate()
+        address = self.locate()
         if isinstance(address, Outage):
             return address
-        page = scrape(address, now, self._timeout_seconds)
+        page = scrape(address, now, self.timeout_seconds)
         return page if isinstance(page, Outage) else page.driver
 
 

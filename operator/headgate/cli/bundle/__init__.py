@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from headgate.adapters.local.state_dir import StateDir
 from headgate.cli.bundle.redaction import Redaction
 from headgate.errors import HeadgateError, UsageError
 
@@ -42,6 +43,32 @@ class Bundle:
             look()
         except HeadgateError as error:
             self.unread.append(f"{what}: {error}")
+
+    def take_run(self, folder: Path) -> None:
+        """Take the files of a run of `headgate local`, and the end of its driver's log.
+
+        Raises `UsageError` where there is no such folder.
+        """
+        files = StateDir.of_run(folder)
+        for file in (files.control, files.status, files.memory, files.driver, files.announcement):
+            self._take(file)
+        for log in sorted(folder.glob(f"{files.log.name}*")):
+            self._take(log)
+
+    def _take(self, file: Path) -> None:
+        try:
+            with file.open("rb") as opened:
+                if (before := file.stat().st_size - MOST_BYTES) > 0:
+                    opened.seek(before)
+                    opened.readline(MOST_BYTES)  # in the rest of a line nobody can tell what a secret is
+                text = opened.read(MOST_BYTES).decode("utf-8", "replace")
+        except OSError as error:
+            self.unread.append(f"{file.name}: {error.strerror}")
+            return
+        try:
+            self.documents[file.name] = json.loads(text)
+        except (ValueError, RecursionError):
+            self.texts[file.name] = text
 
     def write(self, path: Path) -> int:
         """Write the archive, for nobody but its owner to read; returns how many files are in it.

@@ -12,12 +12,13 @@ from typing import Final
 from headgate import __version__
 from headgate.adapters.kubernetes.client import APPLICATIONS, DEPLOYMENTS, LEASES, Manifest
 from headgate.api.application import API_VERSION
+from headgate.api.wording import listed
 from headgate.cli.checks import CheckResult, Level, Said, found
 from headgate.cli.checks.applications import check_application, check_prometheus
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.cli.cluster.client import Cluster
 from headgate.errors import ApiNotFound, ApiRefused, HeadgateError
-from headgate.handlers.definition import INSTALL_CRD, difference, listed
+from headgate.handlers.definition import INSTALL_CRD, difference
 from headgate.handlers.rights import not_granted, rights_to
 from headgate.key import key_of
 from headgate.reconcile.times import duration_text

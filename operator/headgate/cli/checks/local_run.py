@@ -1,14 +1,12 @@
 """What is found of the driver of one run of `headgate local`, by the files in its state folder and its metrics."""
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from headgate.adapters.address import Address
 from headgate.adapters.local.atomic import read_text
-from headgate.adapters.local.driver import LARGEST_PORT, LOOPBACK
+from headgate.adapters.local.driver import driver_address
 from headgate.adapters.local.state_dir import StateDir
 from headgate.adapters.metrics.scrape import scrape
 from headgate.cli.checks import RUNBOOK, CheckResult, Level, Said, found, unmet
@@ -41,14 +39,14 @@ def _findings(files: StateDir, of: str) -> Iterator[CheckResult]:
 
 def _metrics(files: StateDir) -> DriverMetrics | tuple[Level, str, str]:
     """Return what the driver serves, or why it serves nothing."""
-    port, log = _announced_port(files.announcement), f"see the end of {files.log}"
-    if port is None:
+    address, log = driver_address(files), f"see the end of {files.log}"
+    if isinstance(address, Outage):
         says = "no driver has reported where it serves its metrics: none runs, or it is starting"
         return Level.UNKNOWN, says, log
     if (code := read_text(files.exit_code)) is not None:  # it is there until the next driver starts
         level = Level.UNKNOWN if code.strip() == "0" else Level.PROBLEM
         return level, f"no driver runs: the last one has ended with exit code {code.strip()}", log
-    page = scrape(Address(LOOPBACK, port), time.time(), SCRAPE_SECONDS)
+    page = scrape(address, time.time(), SCRAPE_SECONDS)
     if isinstance(page, Outage):
         says = f"the driver's metrics do not arrive: {page.reason}: {page.message}"
         return Level.PROBLEM, says, f"see whether it runs: the end of {files.log}"
@@ -82,11 +80,3 @@ def _sources(driver: DriverMetrics) -> Said:
         yield Level.PROBLEM, says, RUNBOOK
     if not lost:
         yield Level.OK, "the driver reaches all of its sources that it reads from"
-
-
-def _announced_port(file: Path) -> int | None:
-    try:
-        port = json.loads(file.read_text(encoding="utf-8"))["metricsPort"]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return None
-    return port if type(port) is int and 0 < port <= LARGEST_PORT else None

@@ -14,16 +14,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from headgate import __version__
+from headgate.adapters.last_words import last_words
 from headgate.adapters.local.driver import launcher_command
 from headgate.cli.checks import CheckResult, Level
 from headgate_contract.exit_codes import ERROR
-from headgate_contract.foreign import scrubbed
 
 TRIAL: Final = Path(__file__).with_name("trial.py")
 TRIAL_SECONDS: Final = 180.0
 """Longest that the trial may take: ten seconds on an idle machine."""
 HERE: Final = "this machine"
-LAST_CHARACTERS: Final = 400
 
 
 def check_machine(launcher: str | None) -> Iterator[CheckResult]:
@@ -48,7 +47,8 @@ def check_machine(launcher: str | None) -> Iterator[CheckResult]:
             f"install a JDK 17 or newer, and Spark with the wheel: pip install '{wheel}'; then look again"
         )
         remedy = "do what it says, then look again" if ERROR in said else install
-        yield CheckResult("spark", HERE, Level.PROBLEM, _reason(said), remedy)
+        says = last_words(said) or "it ended without a word"
+        yield CheckResult("spark", HERE, Level.PROBLEM, says, remedy)
         return
     yield CheckResult("python", HERE, Level.OK, f"drivers run in Python {trial['python']}")
     yield CheckResult("java", HERE, Level.OK, f"Java {trial['java']}")
@@ -85,11 +85,3 @@ def _trial(command: Sequence[str], folder: Path) -> tuple[dict[str, Any] | None,
         return json.loads(result.read_text(encoding="utf-8")), said
     except (OSError, ValueError):
         return None, said
-
-
-def _reason(said: str) -> str:
-    """Return what the launcher or the job has said of its end: its own sentence, or the last line."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    own = [line.partition(ERROR)[2] for line in lines if ERROR in line]
-    last = (own or lines or ["it ended without a word"])[-1]
-    return scrubbed(last)[:LAST_CHARACTERS]

@@ -15,12 +15,11 @@ from kubernetes import config
 from kubernetes.aio.client import ApiClient, Configuration
 
 from headgate.adapters.kubernetes.client import connection
-from headgate.adapters.kubernetes.kubeconfig import UNREADABLE, kubeconfig_files, sentence
+from headgate.adapters.kubernetes.kubeconfig import DEFAULT_KUBECONFIG, UNREADABLE, kubeconfig_files, sentence
 from headgate.cli.cluster.client import Cluster
 from headgate.errors import UsageError
 from headgate_contract.nearest import did_you_mean
 
-DEFAULT_KUBECONFIG = "~/.kube/config"
 SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 DEFAULT_NAMESPACE = "default"
 

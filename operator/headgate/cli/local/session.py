@@ -271,6 +271,7 @@ class SettingsOfTheJob:
         return Event(at=moment.at, reason=SETTINGS_OF_THE_JOB, message=f"whose word holds: {message}")
 
 
+@dataclass(slots=True)
 class GuardedView(View):
     """Shows what `view` shows on `out`, for as long as that can be written.
 
@@ -279,40 +280,35 @@ class GuardedView(View):
     tried anew.
     """
 
-    def __init__(
-        self, view: View, out: TextIO, *, on_no_reader: Callable[[], None], complain: Callable[[str], None]
-    ) -> None:
-        self._view = view
-        self._out = out
-        self._on_no_reader = on_no_reader
-        self._complain = complain
-        self._has_reader = True
-        self._has_failed = False
+    view: View
+    out: TextIO
+    on_no_reader: Callable[[], None]
+    complain: Callable[[str], None]
+    _has_reader: bool = True
+    _has_failed: bool = False
 
     def show(self, moment: Moment) -> None:
-        self._try(lambda: self._view.show(moment))
+        self._try(lambda: self.view.show(moment))
 
     def close(self, exit_code: int | None) -> None:
         """Leave the output in order, if it can be."""
-        self._try(lambda: self._view.close(exit_code))
+        self._try(lambda: self.view.close(exit_code))
         if self._has_failed:
-            let_go(self._out)
+            let_go(self.out)
 
     def _try(self, write: Callable[[], None]) -> None:
         if not self._has_reader:
             return
-        if not has_reader(self._out):
-            self._lose_reader()
-            return
         try:
-            write()
+            self._has_reader = has_reader(self.out)
+            if self._has_reader:
+                write()
         except BrokenPipeError:
-            self._lose_reader()
+            self._has_reader = False
         except OSError as error:
             if not self._has_failed:
-                self._complain(f"the output cannot be written, and is lost until it can: {error.strerror}")
+                self.complain(f"the output cannot be written, and is lost until it can: {error.strerror}")
             self._has_failed = True
-
-    def _lose_reader(self) -> None:
-        self._has_reader, self._has_failed = False, True
-        self._on_no_reader()
+        if not self._has_reader:
+            self._has_failed = True
+            self.on_no_reader()

@@ -48,9 +48,9 @@ class Moment:
     @property
     def is_measured(self) -> bool | None:
         """Whether there are metrics; `None` while the driver has not started to report."""
-        said = {condition.type: condition.status for condition in self.status.conditions}
+        condition = self.status.condition("MetricsAvailable")
         known = {ConditionStatus.TRUE: True, ConditionStatus.FALSE: False}
-        return known.get(said.get("MetricsAvailable", ConditionStatus.UNKNOWN))
+        return None if condition is None else known.get(condition.status)
 
     @property
     def queries(self) -> Iterator[tuple[QueryStatus, QueryMetrics]]:

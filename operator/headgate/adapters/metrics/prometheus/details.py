@@ -8,7 +8,7 @@ foresee.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from headgate.adapters.metrics.prometheus.answer import Labels, Sample
@@ -79,10 +79,13 @@ def details(
         if counts[pod] <= MOST_SAMPLES:
             query, source, detail = map(sys.intern, (labels.query, labels.source, row.detail(labels.get)))
             row.take(found[pod], query, source, detail, value)
-    for pod, rates in _rates(arrivals, scrapes).items():
-        for query, each in rates.items():
-            if len(each) == len(_named(found[pod], query)):
-                found[pod].query(query).arrival_rate = max(0.0, sum(each))
+    rates: dict[tuple[Pod, str], list[float]] = {}
+    for pod, labels, value in _placed(arrivals, scrapes):
+        if abs(value) <= LARGEST:
+            rates.setdefault((pod, labels.query), []).append(value)
+    for (pod, query), each in rates.items():  # of its sources; of a query all of whose are known
+        if len(each) == len(_named(found[pod], query)):
+            found[pod].query(query).arrival_rate = max(0.0, sum(each))
     return {pod: _details(scrapes[pod].driver, driver) for pod, driver in found.items()}
 
 
@@ -111,12 +114,3 @@ def _named(details: DriverMetrics, query: str) -> list[str]:
     found = details.queries.get(query)
     sources = {} if found is None else found.sources
     return [name for name, one in sources.items() if one.read_limit is not None]
-
-
-def _rates(arrivals: Iterable[Sample[Labels]], scrapes: Scrapes) -> Mapping[Pod, Mapping[str, list[float]]]:
-    """Return the arrival rates of the sources of each query, as far as they are known."""
-    by_query: dict[Pod, dict[str, list[float]]] = {}
-    for pod, labels, value in _placed(arrivals, scrapes):
-        if abs(value) <= LARGEST:
-            by_query.setdefault(pod, {}).setdefault(labels.query, []).append(value)
-    return by_query

@@ -1,7 +1,7 @@
 """What users wrote in `backlog.query`: any PromQL, so anything may come of it.
 
 Each has its own short time, which Prometheus is told too, and may return few samples. At each tick so many are asked
-as `PrometheusOptions` allows, `budget` says whose. One that fails is asked less and less often, and so is one that
+as `PrometheusOptions` allows, `chosen` says whose. One that fails is asked less and less often, and so is one that
 takes long. They are evaluated beside the tick: it waits for them a moment, and takes a late answer with the next one.
 Equal expressions are evaluated once for all who wrote them, unless what they read depends on whose each is.
 
@@ -30,6 +30,7 @@ import msgspec
 from headgate.adapters.metrics.prometheus.answer import QueryFailure, Vector, VectorDecoder
 from headgate.adapters.metrics.prometheus.client import PrometheusClient, PrometheusOptions, Queried, ignore
 from headgate.adapters.metrics.prometheus.tenant import bound
+from headgate.decision.backoff import wait_seconds
 from headgate.reconcile.metric_table import LARGEST
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate.threads import FairThreads
@@ -80,8 +81,7 @@ class Answer:
         """Unix time from which it may be asked again."""
         if self.failure is None:
             return self.asked_at + min(LONGEST_PAUSE_SECONDS, PAUSE_PER_SECOND * self.seconds)
-        pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(self.failures - 1, 16))
-        return self.asked_at + pause
+        return self.asked_at + wait_seconds(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, self.failures, 0.0)
 
     def by(self, now: float) -> Answer:
         """Return it with nothing dated in the future: after a clock was set back, that would put off the next try."""

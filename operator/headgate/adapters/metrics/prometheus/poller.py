@@ -53,7 +53,7 @@ class PrometheusPoller:
     ) -> None:
         self._options = options
         self._clock = clock
-        self._due = Due()
+        self._due = Due(self._said)
         self._fetch = Fetch(options, queried)
         self._expressions = Expressions(options, queried)
         self._published = Published()
@@ -81,8 +81,7 @@ class PrometheusPoller:
 
     def metrics(self, key: Key) -> Metrics:
         def read(driver: DriverMetrics | None, details: DriverMetrics | None, now: float) -> None:
-            self._due.read(key, driver, self._said, now, details)
-            self._due.tells(key, self._published.silence(key))
+            self._due.read(key, driver, now, details, self._published.silence(key))
 
         watched = self._due.watched(key)
         answer = partial(self._expressions.answer, key.namespace)
@@ -110,7 +109,7 @@ class PrometheusPoller:
         self._expressions.take()
         current = _current(published.scrapes)
         drivers = {key: published.scrapes[pod].driver for key, pod in current.items()}
-        due = self._due.look(drivers, self._said, now, _known(published, current), published.silence)
+        due = self._due.look(drivers, now, _known(published, current), published.silence)
         schedule = RefreshSchedule(now, gap, self._planned)
         published, waiting = self._with_details(published, due, current, schedule)
         queued = [key for key in due if key not in waiting]
@@ -188,17 +187,20 @@ class PrometheusPoller:
         for first in range(0, len(chosen), MOST_PODS):
             scrapes = {pod: published.scrapes[pod] for pod in chosen[first : first + MOST_PODS]}
             answer = self._fetch.details(scrapes, at, self._pace.window_seconds)
-            published = replace(published, no_details=_why_none(answer))
             if isinstance(answer, QueryFailure):
+                outage = answer.outage
+                told = f"only votes are known, and all the rest is missing or old: {outage.message}"
+                published = replace(published, no_details=replace(outage, message=told))
                 break
+            published = replace(published, no_details=None)
             fresh = details(answer[0].samples, answer[1].samples, scrapes)
             if answer[0].warnings or answer[1].warnings:
                 fresh = {pod: one.filled_up(found.get(pod)) for pod, one in fresh.items()}
             found |= fresh
         more = {pod: published.scrapes[pod] for pod in chosen}
-        published = replace(published, scrapes=published.scrapes | _unmeasured(more, found))
+        scrapes = published.scrapes | _unmeasured(more, found)
+        published = replace(published, scrapes=scrapes, details=found)
         left = set(wanted[len(chosen) :])
-        published = replace(published, details=found)
         waiting = {
             key
             for key in due
@@ -225,15 +227,6 @@ def _known(published: Published, current: Mapping[Key, Pod]) -> dict[Key, Driver
         for key, pod in current.items()
         if (found := details.get(pod)) is not None and found.stand_for(scrapes[pod].driver)
     }
-
-
-def _why_none(details: object) -> Outage | None:
-    if not isinstance(details, QueryFailure):
-        return None
-    outage = details.outage
-    return replace(
-        outage, message=f"only votes are known, and all the rest is missing or old: {outage.message}"
-    )
 
 
 def _unmeasured(scrapes: Scrapes, known: Mapping[Pod, Details]) -> Scrapes:

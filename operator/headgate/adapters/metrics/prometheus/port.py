@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from headgate.adapters.metrics.prometheus.details import Details
 from headgate.adapters.metrics.prometheus.expressions import Answer
 from headgate.adapters.metrics.prometheus.targets import Pod, Targets
 from headgate.adapters.metrics.watched import Watched
+from headgate.api.annotations import SourceId
 from headgate.key import Key
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate.reconcile.readings import MOST_QUERIES, MOST_SOURCES, Answered, Column, DriverMetrics
@@ -80,62 +81,51 @@ class Published:
         )
 
 
+@dataclass(frozen=True, slots=True)
 class PrometheusMetrics:
     """What Prometheus knows of one application."""
 
-    def __init__(  # noqa: PLR0913  what there is of it, and whom to tell
-        self,
-        key: Key,
-        watched: Watched | None,
-        published: Published,
-        answers: Callable[[str], Answer],
-        read: Callable[[DriverMetrics | None, DriverMetrics | None, float], None],
-        *,
-        oldest: float = -math.inf,
-    ) -> None:
-        """`read` is told of driver and details, and when.
-
-        What was scraped before `oldest` (Unix time) is of another application of this name.
-        """
-        self._key = key
-        self._stale_after = math.inf if watched is None else watched.stale_after_seconds
-        self._expressions = [
-            (source.id, source.expression)
-            for source in (() if watched is None else watched.sources)
-            if source.expression is not None
-        ]
-        self._oldest = oldest
-        self._published = published
-        self._answers = answers
-        self._read = read
+    key: Key
+    watched: Watched | None
+    published: Published
+    answers: Callable[[str], Answer]
+    read: Callable[[DriverMetrics | None, DriverMetrics | None, float], None]
+    """Told of driver and details, and when."""
+    oldest: float = -math.inf
+    """What was scraped before (Unix time) is of another application of this name."""
 
     def sample(self, now: float, attempt: int) -> DriverMetrics | Outage:
         """Return what the last tick found; where it did not find all, the reason, with what is known."""
-        pod = Pod.of(self._key, attempt)
+        pod = Pod.of(self.key, attempt)
         scraped = self._scraped(pod)
-        self._read(None if scraped is None else scraped.driver, self._published.standing_details(pod), now)
+        self.read(None if scraped is None else scraped.driver, self.published.standing_details(pod), now)
         known = self._known(pod)
         outage = self._outage(pod) or self._late_expression(now)
         return known if outage is None else Outage(outage.reason, outage.message, known)
 
     def _scraped(self, pod: Pod) -> Scraped | None:
-        found = self._published.scrapes.get(pod)
-        return None if found is None or found.driver.at < self._oldest else found
+        found = self.published.scrapes.get(pod)
+        return None if found is None or found.driver.at < self.oldest else found
+
+    def _expressions(self) -> Iterator[tuple[SourceId, str, Answer]]:
+        for source in () if self.watched is None else self.watched.sources:
+            if source.expression is not None:
+                yield source.id, source.expression, self.answers(source.expression)
 
     def _known(self, pod: Pod) -> DriverMetrics:
         driver = DriverMetrics()
         if (scraped := self._scraped(pod)) is not None:
-            details = self._published.details.get(pod)
+            details = self.published.details.get(pod)
             driver = scraped.driver if details is None else details.added_to(scraped.driver)
         answers = {
             place: Answered(answer.value, answer.at)
-            for place, expression in self._expressions
-            if (answer := self._answers(expression)).value is not None
+            for place, _, answer in self._expressions()
+            if answer.value is not None
         }
         return replace(driver, answers=answers) if answers else driver
 
     def _outage(self, pod: Pod) -> Outage | None:
-        published = self._published
+        published = self.published
         if published.outage is not None:
             return published.outage
         if (why := published.targets.contradictions.get(pod)) is not None:
@@ -150,8 +140,8 @@ class PrometheusMetrics:
 
     def _unseen(self, pod: Pod) -> Outage:
         message = f"Prometheus has no series of the pod {pod.name} in {pod.namespace}"
-        if self._key.name in self._published.targets.unplaced:
-            message += f"; it has some of an application {self._key.name} without the labels that name a pod"
+        if self.key.name in self.published.targets.unplaced:
+            message += f"; it has some of an application {self.key.name} without the labels that name a pod"
         elif (scraped := self._scraped(pod)) is None:
             message += ": it has not scraped it yet, or is not configured to (PodMonitor, port 8090)"
         else:
@@ -159,8 +149,8 @@ class PrometheusMetrics:
         return Outage(OutageReason.NO_SERIES, message)
 
     def _wrong_expression(self) -> Outage | None:
-        for (query, source), expression in self._expressions:
-            if (failure := self._answers(expression).failure) is not None:
+        for (query, source), expression, answer in self._expressions():
+            if (failure := answer.failure) is not None:
                 text = expression if len(expression) <= LONGEST_SHOWN else f"{expression[:LONGEST_SHOWN]}…"
                 where = f"query {query}, source {source}: backlog.query `{text}`"
                 return Outage(failure.reason, f"{where}: {failure.message}")
@@ -168,13 +158,9 @@ class PrometheusMetrics:
 
     def _late_expression(self, now: float) -> Outage | None:
         """Return that an answer stands only because others are asked meanwhile."""
-        for (query, source), expression in self._expressions:
-            answer = self._answers(expression)
-            if (
-                answer.failure is None
-                and answer.value is not None
-                and now - answer.asked_at > self._stale_after
-            ):
+        oldest = -math.inf if self.watched is None else now - self.watched.stale_after_seconds
+        for (query, source), _, answer in self._expressions():
+            if answer.failure is None and answer.value is not None and answer.asked_at < oldest:
                 where = f"query {query}, source {source}: backlog.query"
                 return Outage(OutageReason.BACKLOG_QUERY_NOT_ASKED, f"{where} {_LATE}")
         return None

@@ -60,7 +60,8 @@ class RefreshSchedule:
         """
         ages = sorted(self._ages(published, current, without), key=itemgetter(0), reverse=True)
         tick = max(0.0, self.gap) / refresh_seconds(len(current))
-        fewest = max((place * _share(tick, 1.0 - age) for place, (age, _) in enumerate(ages, 1)), default=0.0)
+        shares = (tick / (1.0 - age) if tick < 1.0 - age else 1.0 for age, _ in ages)  # of each, in this tick
+        fewest = max((place * share for place, share in enumerate(shares, 1)), default=0.0)
         return [pod for age, pod in ages[: math.ceil(fewest)] if age >= YOUNGEST]
 
     def _ages(
@@ -69,16 +70,9 @@ class RefreshSchedule:
         """Yield how old the details are that can be renewed, as parts of the age that they should reach at most."""
         soon = self.now + SOON_TICKS * max(0.0, self.gap)
         longest = refresh_seconds(len(current))
-        targets, details, scrapes = published.targets.by_pod, published.details, published.scrapes
         for key, pod in current.items():
-            known = details.get(pod)
-            is_behind = pod in targets and (known is None or known.at != scrapes[pod].driver.at)
-            if is_behind and pod not in without:
+            if pod not in without and is_behind(published, pod):
+                known = published.details.get(pod)
                 is_soon = self.planned.get(key, math.inf) <= soon
                 is_urgent = known is None or is_soon or known.at > self.now  # the clock was set back
                 yield (math.inf if known is None or is_urgent else (self.now - known.at) / longest), pod
-
-
-def _share(tick: float, left: float) -> float:
-    """Return which part of something has to be done in one tick to be done in the time that is left."""
-    return tick / left if tick < left else 1.0
