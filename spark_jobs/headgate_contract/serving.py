@@ -1,8 +1,10 @@
 """An HTTP server that nobody can hold up: what driver and operator answer scrapes and probes with.
 
-Whoever reaches the port may open connections and say nothing, and each has a thread. So their number is bounded, what
-is beyond it is refused at once, and a connection that is not done in time is cut. A page that costs something to make
-is made once a second, however often it is asked for.
+Whoever reaches the port may open connections and say nothing, and each has a thread. So their number is bounded,
+and a connection that is not done in time is cut. Where there are too many, the one that has not asked for longest
+makes room for the next: else whoever says nothing, and comes back when cut, would keep others from an answer, the
+kubelet with its probes among them. If all have asked, the next one is refused at once. A page that costs something to
+make is made once a second, however often it is asked for.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from typing import Any, NamedTuple
 MOST_CONNECTIONS = 32
 SECONDS = 10.0
 """How long a connection may take, from the first byte that is awaited to the last that is sent."""
+ROOM_SECONDS = 0.5
+"""How long one that is cut to make room may take to end: a moment, on a machine that has one to spare."""
 FRESH_SECONDS = 1.0
 """How old a page may be."""
 _BUSY = b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n"
@@ -55,6 +59,9 @@ class BoundedServer(ThreadingHTTPServer):
         self._clock = clock
         self._guard = threading.Lock()
         self._open: dict[Any, float] = {}
+        """Since when each is, the oldest first."""
+        self._asked: set[Any] = set()
+        """Those of which the request is known."""
         super().__init__(address, _handler(answer))
 
     def start(self, name: str) -> None:
@@ -62,7 +69,7 @@ class BoundedServer(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, name=name, daemon=True).start()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._free.acquire(blocking=False):
+        if not self._free.acquire(blocking=False) and not self._makes_room():
             with suppress(OSError):
                 request.setblocking(False)
                 request.send(_BUSY)
@@ -92,34 +99,55 @@ class BoundedServer(ThreadingHTTPServer):
             with suppress(OSError):
                 request.shutdown(socket.SHUT_RDWR)
 
+    def has_asked(self, request: Any) -> None:
+        """Take in that a connection has said what it wants: it is answered now."""
+        with self._guard:
+            if request in self._open:
+                self._asked.add(request)
+
+    def _makes_room(self) -> bool:
+        """Cut the connection that has not asked for longest; returns whether there is room then."""
+        with self._guard:
+            silent = next((one for one in self._open if one not in self._asked), None)
+        if silent is None:
+            return False
+        with suppress(OSError):
+            silent.shutdown(socket.SHUT_RDWR)
+        return self._free.acquire(timeout=ROOM_SECONDS)
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: whoever asked is gone, or was cut off."""
 
     def _over(self, request: Any) -> None:
         with self._guard:
+            self._asked.discard(request)
             if self._open.pop(request, None) is None:
                 return
         self._free.release()
 
 
 class FreshPage:
-    """A page that is made at most once in a while, and by one caller at a time."""
+    """A page that is made at most once in a while in each form, and by one caller at a time.
+
+    Whoever asks may write what they like into `Accept`, so a form is known by its media type alone.
+    """
 
     def __init__(
         self,
-        make: Callable[[str], tuple[str, bytes]],
+        make: Callable[[str], tuple[str, Callable[[], bytes]]],
         *,
         fresh_seconds: float = FRESH_SECONDS,
         wait_seconds: float = SECONDS / 2,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`make` gives type and text for an `Accept` header."""
+        """`make` gives, for an `Accept` header, the type of the page and what writes it."""
         self._make = make
         self._fresh_seconds = fresh_seconds
         self._wait_seconds = wait_seconds
         self._clock = clock
         self._making = threading.Lock()
-        self._made: dict[str, tuple[float, Response]] = {}
+        self._made: dict[str, tuple[float, bytes]] = {}
+        """When each form was made last, and the page."""
 
     def __call__(self, path: str, headers: Message) -> Response:
         """Return the page; 503 where another caller has been making it for long."""
@@ -128,23 +156,27 @@ class FreshPage:
         if not self._making.acquire(timeout=self._wait_seconds):
             return Response(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", b"the page takes long to be made\n")
         try:
-            now, accept = self._clock(), headers.get("Accept", "")
-            self._made = {
-                key: made for key, made in self._made.items() if now - made[0] < self._fresh_seconds
-            }
-            if accept not in self._made:
-                content_type, body = self._make(accept)
-                self._made[accept] = (self._clock(), Response(HTTPStatus.OK, content_type, body))
-            return self._made[accept][1]
+            return self._page(headers.get("Accept", ""))
         finally:
             self._making.release()
+
+    def _page(self, accept: str) -> Response:
+        content_type, write = self._make(accept)
+        form = content_type.partition(";")[0]
+        at, body = self._made.get(form, (float("-inf"), b""))
+        if not 0 <= self._clock() - at < self._fresh_seconds:
+            body = write()
+            self._made[form] = self._clock(), body
+        return Response(HTTPStatus.OK, content_type, body)
 
 
 def _handler(answer: Callable[[str, Message], Response]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
+        server: BoundedServer
         timeout = 5
 
         def do_GET(self) -> None:
+            self.server.has_asked(self.connection)
             page = answer(self.path.partition("?")[0], self.headers)
             packed = "gzip" in self.headers.get("Accept-Encoding", "")
             body = gzip.compress(page.body, 1) if packed else page.body

@@ -10,7 +10,15 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 
 from headgate.adapters.address import Address
-from headgate.adapters.metrics.scrape import LARGEST_BYTES, LONGEST_LINE, MOST_SAMPLES, READ, Page, scrape
+from headgate.adapters.metrics.scrape import (
+    LARGEST_BYTES,
+    LONG_LINE,
+    LONGEST_LINE,
+    MOST_SAMPLES,
+    READ,
+    Page,
+    scrape,
+)
 from headgate.reconcile.metric_table import BY_SAMPLE
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate_contract import metrics
@@ -94,6 +102,13 @@ def test_every_name_that_the_operator_has_a_field_for_is_read() -> None:
     assert not isinstance(found, Outage)
     assert found.samples == len(names)
     assert {*names, metrics.DRIVER_INFO.name} == READ
+
+
+def test_texts_that_are_long_count_as_more_samples() -> None:
+    lines = (f'headgate_source_pending_records{{query="q",source="{n}{"x" * 4000}"}} 7\n' for n in range(10))
+    found = scraped(says(page("".join(lines).encode())))
+    assert not isinstance(found, Outage)
+    assert found.samples > 10 * 4000 // LONG_LINE
 
 
 LATE = {

@@ -11,6 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.api.advice import MOST_IN_VAIN
 from headgate.api.finding import Severity
 from headgate.api.load import load_application, load_bytes, load_file, load_text
 from headgate.errors import InvalidInputError, UsageError
@@ -277,12 +278,19 @@ def test_the_example_gives_no_warning(manifest: dict[str, Any]) -> None:
             "delays/flihgts pauses nothing: query delays has no source flihgts; the resource lists flights, weather",
         ),
         (paused("flights,delays/weather"), "flights pauses nothing; write query/source, separated by commas"),
+        (paused("a/," * 87_000), "a/ pauses nothing: there is no query a; the resource lists delays"),
     ],
 )
 def test_what_is_allowed_but_seldom_meant_is_a_warning(manifest: dict[str, Any], said: str) -> None:
     (found,) = warnings(manifest)
 
     assert said in found
+
+
+def test_of_thousands_of_pauses_that_pause_nothing_some_are_warnings() -> None:
+    found = warnings(paused(",".join(f"q{number}/" for number in range(40_000))))
+
+    assert len(found) == MOST_IN_VAIN
 
 
 def test_a_jar_as_the_script_is_a_warning() -> None:

@@ -9,7 +9,7 @@ import pytest
 from headgate.api.application import SparkApplication
 from headgate.api.changes import changes
 from headgate.api.explanation import explain
-from headgate.api.pod_shape import LARGEST_TEMPLATE
+from headgate.api.pod_shape import LARGEST_TEMPLATE, MOST_TOLD
 from headgate.api.update_modes import UpdateMode
 from headgate.api.validation import validate
 from support.api_server import ApiServer
@@ -138,6 +138,25 @@ def test_a_template_that_no_environment_can_hold_is_refused() -> None:
     assert found is None
     assert finding.path == "spec.driver.podTemplate"
     assert finding.message.endswith("put what is long into ConfigMaps")
+
+
+def test_what_is_larger_than_any_pod_is_refused_as_a_whole_and_nobody_looks_into_it() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(5_000):
+        deep = {"a": deep}
+    for large, said in (
+        (deep, "has more than 64 levels in one another, as no Pod has; take out what is not of a Pod"),
+        ({f"a{number}": [[]] for number in range(30_000)}, "has at least 120,"),
+        ({f"a{number}": 0 for number in range(5_000)}, "has 48,"),
+    ):
+        found, (finding,) = validate(templated(affinity=large))
+        assert found is None
+        assert (finding.path, finding.message[: len(said)]) == ("spec.driver.podTemplate", said)
+
+
+def test_of_many_fields_that_no_pod_has_some_are_told_of() -> None:
+    found, findings = validate(templated(affinity={f"nodeAffinity{number}": {} for number in range(1_000)}))
+    assert (found, len(findings)) == (None, MOST_TOLD)
 
 
 def test_a_field_of_a_pod_that_is_elsewhere_leads_to_the_template() -> None:

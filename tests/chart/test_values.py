@@ -177,6 +177,10 @@ def test_a_driver_says_neither_who_it_is_nor_when_nor_too_much(version: int) -> 
     monitor, settings = of_drivers(version, monitoring={"podMonitor": {"enabled": True}})
     (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
     assert [endpoint[name] for name in ("honorLabels", "honorTimestamps", "followRedirects")] == [False] * 3
+    (dropped,) = endpoint["metricRelabelings"]
+    assert (dropped["sourceLabels"], dropped["action"]) == (["__name__"], "drop")
+    assert re.fullmatch(dropped["regex"], "headgate_operator_build_info"), "what its alerts go by"
+    assert not re.fullmatch(dropped["regex"], "headgate_driver_stopping")
     limits = ("bodySizeLimit", "sampleLimit", "labelLimit", "labelNameLengthLimit", "labelValueLengthLimit")
     assert all(monitor["spec"][limit] for limit in limits)
     job = f"{monitor['metadata']['namespace']}/{monitor['metadata']['name']}"

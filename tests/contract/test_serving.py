@@ -6,7 +6,7 @@ import gzip
 import http.client
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from email.message import Message
 
@@ -45,28 +45,60 @@ def idle(server: BoundedServer, stack: ExitStack) -> socket.socket:
     return connection
 
 
+def is_cut(connection: socket.socket) -> bool:
+    try:
+        return not connection.recv(100)
+    except ConnectionResetError:  # what it sent was not even read
+        return True
+
+
 def test_a_page_is_served_packed_where_that_is_taken(server: BoundedServer) -> None:
     assert answer(server, "/a?b=c") == (200, b"/a")
     status, body = answer(server, **{"Accept-Encoding": "gzip"})
     assert (status, gzip.decompress(body)) == (200, b"/metrics")
 
 
-def test_what_is_too_many_is_refused_at_once_and_silent_ones_are_cut(server: BoundedServer) -> None:
+def test_silent_ones_make_room_for_whoever_asks_and_are_cut(server: BoundedServer) -> None:
     with ExitStack() as stack:
         before = threading.active_count()
-        silent = [idle(server, stack) for _ in range(MOST)]
-        wait_until(lambda: len(server._open) == MOST, "all connections")
-        for _ in range(3 * MOST):
+        silent = [idle(server, stack) for _ in range(3 * MOST)]
+        wait_until(lambda: len(server._open) == MOST, "as many connections as may be")
+        assert threading.active_count() <= before + MOST
+        assert [answer(server)[0] for _ in range(3 * MOST)] == [200] * 3 * MOST, "the kubelet's probes, say"
+        server._seconds = 0.0
+        assert all(is_cut(connection) for connection in silent)
+        server._seconds = NEVER
+        wait_until(lambda: not server._open, "an end of all connections")
+    assert answer(server)[0] == 200
+
+
+def test_what_is_too_many_is_refused_at_once_where_all_others_are_being_answered() -> None:
+    may_end = threading.Event()
+
+    def slowly(path: str, _: Message) -> Response:
+        assert may_end.wait(60)
+        return Response(200, "text/plain", path.encode())
+
+    server = BoundedServer(("127.0.0.1", 0), slowly, most=MOST)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    with ExitStack() as stack:
+        stack.callback(server.server_close)
+        stack.callback(server.shutdown)
+        asked = []
+        for _ in range(MOST):
+            connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+            connection.request("GET", "/metrics")
+            asked.append(connection)
+        wait_until(lambda: len(server._asked) == MOST, "all to have asked")
+        for _ in range(MOST):
             beyond = stack.enter_context(
                 socket.create_connection(("127.0.0.1", server.server_port), timeout=60)
             )
             assert beyond.recv(100).startswith(b"HTTP/1.0 503")
-        assert threading.active_count() <= before + MOST
-        server._seconds = 0.0
-        assert [connection.recv(100) for connection in silent] == [b""] * MOST
-        server._seconds = NEVER
+        may_end.set()
+        assert [connection.getresponse().status for connection in asked] == [200] * MOST
         wait_until(lambda: not server._open, "an end of all connections")
-    assert answer(server)[0] == 200
+        assert not server._asked
 
 
 def test_one_that_says_nothing_is_cut_before_its_time_is_over(
@@ -113,30 +145,35 @@ def test_a_connection_for_which_no_thread_can_be_made_costs_nothing(
 def test_a_page_is_made_once_in_a_while_for_each_form() -> None:
     now, made = [0.0], list[str]()
 
-    def make(accept: str) -> tuple[str, bytes]:
-        made.append(accept)
-        return "text/plain", str(len(made)).encode()
+    def make(accept: str) -> tuple[str, Callable[[], bytes]]:
+        def write() -> bytes:
+            made.append(accept)
+            return str(len(made)).encode()
+
+        return accept, write
 
     def asked(accept: str) -> bytes:
         headers = Message()
         headers["Accept"] = accept
-        return page("/metrics", headers).body
+        answer = page("/metrics", headers)
+        assert answer.content_type == accept, "what one has asked for is told to no other one"
+        return answer.body
 
     page = FreshPage(make, fresh_seconds=1.0, clock=lambda: now[0])
-    assert [asked("a"), asked("a"), asked("b"), asked("a")] == [b"1", b"1", b"2", b"1"]
+    assert [asked("a"), asked("a; version=2"), asked("b"), asked("a")] == [b"1", b"1", b"2", b"1"]
     now[0] = 1.0
     assert asked("a") == b"3"
     assert made == ["a", "b", "a"]
-    assert len(page._made) == 1
+    assert [asked(f"a; version={number}") for number in range(100)] == [b"3"] * 100
 
 
 def test_a_page_that_somebody_has_been_making_for_long_is_not_there() -> None:
     making, made = threading.Event(), threading.Event()
 
-    def make(accept: str) -> tuple[str, bytes]:
+    def make(accept: str) -> tuple[str, Callable[[], bytes]]:
         making.set()
         assert made.wait(60)
-        return "text/plain", b""
+        return "text/plain", lambda: b""
 
     page = FreshPage(make, wait_seconds=0.01)
     first = threading.Thread(target=page, args=("/metrics", Message()))

@@ -99,6 +99,13 @@ def test_a_driver_has_the_location_until_it_has_ended(ended: bool) -> None:
     assert (words(found, KEY) is None) is ended
 
 
+def test_a_pod_has_as_many_locations_as_a_resource_has_queries() -> None:
+    """Whoever may make pods writes 256 KiB into this annotation."""
+    others = "\n".join(f"s3://lake/{number}" for number in range(100_000))
+    assert words(taken_in(FIRST, pod(OTHER, f"{LOCATION}\n{others}")), KEY) is not None
+    assert words(taken_in(FIRST, pod(OTHER, f"{others}\n{LOCATION}")), KEY) is None
+
+
 def test_a_driver_that_is_being_created_has_the_location_already() -> None:
     found = taken_in(FIRST)
     with found.creating(pod(OTHER)):

@@ -12,6 +12,7 @@ import yaml
 
 from headgate import __version__
 from support.cluster import CRDS, Cluster
+from support.manifests import application, query
 from support.served import LEASE, Served
 from support.waiting import wait_until
 
@@ -108,6 +109,33 @@ def test_a_setting_of_a_later_version_is_refused_by_name_and_nothing_else_is(sta
         assert (condition["reason"], condition["observedGeneration"]) == ("InvalidSpec", 2)
         assert condition["message"].startswith("spec.queries[q].priority: unknown field")
         assert [pod["metadata"]["uid"] for pod in served.pods()] == [uid]
+
+
+def test_a_resource_of_thousands_of_levels_is_refused_and_keeps_nobody_from_being_served(
+    start, served: Served
+) -> None:
+    def declare_deep(name: str) -> None:
+        manifest = application(query(), driver={"podTemplate": {"spec": {"affinity": {"a": "deep"}}}})
+        manifest["metadata"]["name"] = name
+        levels = 9_900
+        text = json.dumps(manifest).replace('"deep"', '{"a":' * levels + "1" + "}" * levels)
+        served.kubectl("create", "-f", "-", input=text)
+
+    def is_refused(name: str) -> bool:
+        reasons = "jsonpath={.status.conditions[*].reason}"
+        return "InvalidSpec" in served.kubectl("get", "sparkapplication", name, "-o", reasons)
+
+    declare_deep("listed")
+    operator = start("--no-leader-election").begin_leading()
+    wait_until(lambda: is_refused("listed"), "the one that is listed to be refused")
+    declare_deep("watched")
+    wait_until(lambda: is_refused("watched"), "the one that a watch tells to be refused")
+    served.declare()
+    served.driver()
+    said = operator.line("the spec is refused")["event"]
+    assert said.startswith(
+        "the spec is refused: spec.driver.podTemplate: has more than 64 levels in one another"
+    )
 
 
 def test_a_lease_from_a_clock_that_is_years_ahead_is_taken_after_its_duration(start, served: Served) -> None:

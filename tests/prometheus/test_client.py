@@ -10,10 +10,12 @@ import pytest
 
 from headgate.adapters.metrics.prometheus.answer import (
     FORGOTTEN_SECONDS,
+    SPARE,
     AnyLabels,
     Labels,
     QueryFailure,
     SeriesDecoder,
+    TooMuch,
     VectorDecoder,
 )
 from headgate.adapters.metrics.prometheus.client import PrometheusClient, PrometheusOptions
@@ -232,6 +234,22 @@ def test_a_series_that_comes_no_more_is_forgotten() -> None:
         decoder.decode(vector([(UP, 1.0)]).body)
         remembered.append(decoder.remembered)
     assert remembered == [2, 2, 1, 1]
+
+
+def test_series_that_are_others_each_time_are_not_all_remembered() -> None:
+    decoder = SeriesDecoder(read)
+    for scrape in range(20):
+        decoder.decode(vector([({"pod": f"{scrape} {number}"}, 1.0) for number in range(SPARE)]).body)
+    assert decoder.remembered <= 4 * SPARE
+
+
+def test_of_an_answer_that_is_too_large_the_driver_with_most_is_found_whatever_its_labels_have() -> None:
+    alice = [({"namespace": "alice", "pod": f"a-driver-{n}", "x": "y" * 50}, 1.0) for n in range(80)]
+    named = '"namespace":"alice","pod":"a-driver-1"'
+    mallory = ({"namespace": "mallory", "pod": "m-driver-1", "a": named, "x": named * 50}, 1.0)
+    with fake_prometheus(vector([*alice, mallory, *alice])) as server, pytest.raises(TooMuch) as failure:
+        ask(server.url)
+    assert failure.value.namespace == "mallory"
 
 
 def test_labels_that_are_none_are_no_answer_whoever_reads_them() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -143,6 +144,31 @@ def test_an_expression_that_is_wrong_is_unknown_and_asked_less_and_less_often(se
     asked.tick(9000.0, "up")
     assert asked.tick(9005.0, "up") == ["up"]
     assert asked.expressions.answer("team", "up").value == 1
+
+
+OF_OTHERS = (
+    refused(
+        422,
+        "execution",
+        'found duplicate series for the match group {namespace="alice"} on the right hand-side of the operation: '
+        '[{label_owner="kim"}, {label_owner="lee"}];many-to-many matching not allowed',
+    ),
+    vector([], warnings=['bucket label "le" is missing or has a malformed value of "kim" (1:1)']),
+    vector([], warnings=["PromQL warning: quantile value should be between 0 and 1, got 4711 (1:1)"]),
+)
+
+
+@pytest.mark.parametrize("said", OF_OTHERS, ids=["an error", "a warning", "a number"])
+def test_why_an_expression_failed_is_told_without_what_it_has_read(
+    server: FakePrometheus, said: Answer
+) -> None:
+    asked = Asked(server)
+    server.answer = lambda _: said
+    asked.tick(100.0, "up")
+    failure = asked.expressions.answer("team", "up").failure
+    assert failure is not None
+    assert not {"alice", "kim", "lee", "4711"} & set(re.findall(r"\w+", failure.message))
+    assert re.search("many-to-many|is missing or|between 0 and 1", failure.message)
 
 
 def test_an_answer_stands_while_prometheus_cannot_give_a_newer_one(server: FakePrometheus) -> None:

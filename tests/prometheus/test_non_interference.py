@@ -26,6 +26,7 @@ from headgate.adapters.metrics.poller import ChosenPoller
 from headgate.adapters.metrics.prometheus.client import PrometheusOptions
 from headgate.adapters.metrics.prometheus.poller import PrometheusPoller
 from headgate.key import Key
+from headgate.reconcile.ports import Outage
 from headgate_contract import metrics as names
 from support.driver_page import DriverPage
 from support.fake_prometheus import Answer, fake_prometheus
@@ -286,6 +287,56 @@ def test_alice_is_judged_as_if_mallory_were_not_there(seed: int) -> None:
         for key in alone.loops:
             assert documents(beside, key) == documents(alone, key)
             assert len({backlog for backlog, _ in alone.verdicts[key]}) == 2
+
+
+def test_a_namespace_that_brings_more_than_is_read_is_left_out_and_told_and_nobody_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("headgate.adapters.metrics.prometheus.client.LARGEST_BYTES", 20_000)
+    monkeypatch.setattr(
+        "headgate.adapters.metrics.prometheus.fetch.LEFT_OUT_SECONDS", 0.0
+    )  # until the next look
+    much, alices, mallorys = True, Key("alice", "flights"), Key("mallory", "flights")
+
+    def answer(asked: Mapping[str, str]) -> Answer:
+        promql = asked["query"]
+        without = re.findall(r'namespace!~"([^"]*)"', promql)
+        of = [(one, target(one, "flights-driver-1")) for one in ("alice", "mallory") if one not in without]
+        found = [({**labels, "query": "q", "source": "s"}, START - 1) for _, labels in of]
+        if promql.startswith("timestamp("):
+            found = [(labels, START - 1) for _, labels in of]
+        elif names.SOURCE_PENDING.name in promql:
+            found = [({"__name__": names.SOURCE_PENDING.name, **labels}, 7) for labels, _ in found]
+            if much and "mallory" not in without:
+                labels = {**target("mallory", "flights-driver-1"), "__name__": names.SOURCE_PENDING.name}
+                found += [({**labels, "query": "q", "source": f"s{n}"}, 1) for n in range(200)]
+        else:
+            found = []
+        result = [{"metric": labels, "value": [START, str(value)]} for labels, value in found]
+        data = {"resultType": "vector", "result": result}
+        return Answer(json.dumps({"status": "success", "data": data}).encode())
+
+    def said(key: Key) -> tuple[float | None, str]:
+        found = poller.metrics(key).sample(now, 1)
+        known = found.known if isinstance(found, Outage) else found
+        assert known is not None
+        pending = [s.pending_records for q in known.queries.values() for s in q.sources.values()]
+        return next(iter(pending), None), found.message if isinstance(found, Outage) else ""
+
+    with fake_prometheus(answer) as server:
+        poller = PrometheusPoller(PrometheusOptions(url=server.url))
+        for key in (alices, mallorys):
+            poller.watch(key, application())
+        for now in (START, START + 5):
+            poller.poll(now)
+            assert said(alices) == (7, "")
+            pending, message = said(mallorys)
+            assert pending is None
+            assert message.startswith("Prometheus has so many series of drivers of namespace mallory that")
+        much = False
+        poller.poll(now + 5)
+        assert (said(alices), said(mallorys)) == ((7, ""), (7, ""))
+        poller.close()
 
 
 def documents(world: World, key: Key) -> list[str]:

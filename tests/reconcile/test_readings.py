@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.reconcile import metric_table
-from headgate.reconcile.metric_table import ROWS, since
+from headgate.reconcile.metric_table import LONGEST_TEXT, MOST_TEXTS, ROWS, since
 from headgate.reconcile.readings import Answered, DriverMetrics, QueryMetrics, SourceMetrics
 from headgate_contract.lag_votes import LagVoter
 from support.reported import Value, reported
@@ -52,6 +52,18 @@ def test_a_cause_is_read_without_what_is_secret_in_it() -> None:
     )
     assert repr(found).count("(hidden)") == 3
     assert "x7Kq" not in repr(found)
+
+
+def test_of_texts_that_a_page_makes_up_no_more_are_kept_than_a_driver_of_ours_has() -> None:
+    words = [f"{number:05} {'x' * 2000}" for number in range(1_000)]
+    found = driver(
+        *(sample("setting_unmatched", 1, cause=one) for one in words),
+        *(sample("source_held_back_seconds", 1, query="a", source="x", reason=one) for one in words),
+        sample("source_out_of_reach", 1, query="a", source="x", cause=words[0]),
+    )
+    source = found.queries["a"].sources["x"]
+    assert len(found.unmatched) == len(source.held_lately or ()) == MOST_TEXTS
+    assert {len(found.unmatched[0]), len(source.out_of_reach or "")} == {LONGEST_TEXT}
 
 
 def test_what_is_absent_is_unknown_and_zero_is_zero() -> None:

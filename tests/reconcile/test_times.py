@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.reconcile.times import duration_text, eta_text, measured
+from headgate.reconcile.times import duration_text, eta_text, measured, moment, seconds
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,14 @@ def test_what_is_shown_is_near_what_was_measured_and_never_longer_than_two_units
     assert abs(shown.total_seconds() - seconds) <= max(0.0005, seconds / 20) + 1e-9
     assert len(re.findall(r"[a-z]+", duration_text(seconds))) <= 2
     assert measured(shown.total_seconds()) == shown, "what has been rounded stays as it is"
+
+
+@pytest.mark.parametrize("value", [-(2.0**53), 2.0**53])
+def test_a_number_that_a_driver_makes_up_is_told_as_the_nearest_that_there_is(value: float) -> None:
+    assert moment(value).year == (9999 if value > 0 else 1)
+    assert duration_text((seconds(value) or timedelta(0)).total_seconds()) == (
+        "2562047h" if value > 0 else "0s"
+    )
 
 
 def test_what_is_not_known_stays_so() -> None:

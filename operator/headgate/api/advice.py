@@ -5,7 +5,7 @@ Nothing here keeps a resource out. Each warning says what will happen and what w
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Final
 
 from headgate.api.annotations import PAUSED, paused_entries
@@ -14,12 +14,15 @@ from headgate.api.duration import ZERO, format_duration
 from headgate.api.finding import Finding, Location, Severity
 from headgate.api.query import LiveMode
 from headgate.api.source import Alignment, Source
+from headgate.api.wording import listed
 from headgate_contract.settings.said import in_properties
 from headgate_contract.triggers import TRIGGER_BASE_SECONDS
 
 TRIGGER_BASE: Final = timedelta(seconds=TRIGGER_BASE_SECONDS)
 SHORTEST_INTERVAL: Final = timedelta(milliseconds=10)
 """What is shorter is refused by a rule, and needs no warning."""
+MOST_IN_VAIN: Final = 10
+"""Entries of an annotation that are told of: it may have a hundred thousand."""
 
 
 def advice(application: SparkApplication) -> Iterator[Finding]:
@@ -135,9 +138,16 @@ def _rate_is_lost_between_commits(application: SparkApplication) -> Advice:
 
 
 def pauses_in_vain(application: SparkApplication) -> Iterator[str]:
-    """Yield what to say of a pause that pauses nothing: nobody refuses an annotation, and the source is read on."""
+    """Yield what to say of a pause that pauses nothing: nobody refuses an annotation, and the source is read on.
+
+    Of many some: the others are told once these are corrected.
+    """
+    return islice(_pauses_in_vain(application), MOST_IN_VAIN)
+
+
+def _pauses_in_vain(application: SparkApplication) -> Iterator[str]:
     queries = {query.name: [source.name for source in query.sources] for query in application.spec.queries}
-    for entry in paused_entries(application.metadata.annotations):
+    for entry in dict.fromkeys(paused_entries(application.metadata.annotations)):
         query, slash, source = entry.partition("/")
         if not slash:
             yield f"{entry} pauses nothing; write query/source, separated by commas"
@@ -160,8 +170,8 @@ _CHECKS: Final[tuple[Callable[[SparkApplication], Advice], ...]] = (
 
 
 def _those(names: Iterable[str]) -> str:
-    listed = ", ".join(names)
-    return f"; the resource lists {listed}" if listed else ", since the resource lists none"
+    known = listed(names)
+    return f"; the resource lists {known}" if known else ", since the resource lists none"
 
 
 def _votes(source: Source) -> bool:

@@ -6,7 +6,8 @@ a misspelt affinity would place pods anywhere. Names and types are those of the 
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from headgate.api.finding import Finding, Location, Severity
@@ -16,6 +17,10 @@ from headgate_contract.nearest import did_you_mean
 LARGEST_TEMPLATE: Final = 32_768
 """Bytes as JSON. A driver gets that of its executors in one variable of its environment, of which Linux allows
 128 KiB."""
+DEEPEST: Final = 64
+"""Objects and lists in one another: a Pod has some twenty."""
+MOST_TOLD: Final = 20
+"""Fields that are told of at once: to find what each was perhaps to be takes a millisecond."""
 ROLES: Final = ("driver", "executor")
 
 _LIST: Final = re.compile(r"[Ll]ist\[(.+)\]")
@@ -29,18 +34,52 @@ _OWNED_ELSEWHERE: Final = frozenset({"V1ObjectMeta"})
 """Their fields are declared here, or are of a claim's template."""
 
 
-def shape_findings(manifest: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield what no Pod can have in the templates of `manifest`; what is malformed further out is passed over."""
+def size_findings(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield which templates of `manifest` are larger than anybody should look at.
+
+    It takes no longer than to read them. The API server takes a megabyte of whatever somebody likes to write there,
+    thousands of levels deep, and to judge that takes seconds, in which nobody else is served.
+    """
     for role in ROLES:
         for location, template in values_at(f"spec.{role}.podTemplate", manifest):
-            if (size := len(json.dumps(template, separators=(",", ":"), default=str))) > LARGEST_TEMPLATE:
-                yield _error(
-                    location,
-                    f"has {size:,} bytes, and a driver takes {LARGEST_TEMPLATE:,} at most; put what is long into "
-                    "ConfigMaps",
-                )
+            if (problem := _size_problem(template)) is not None:
+                yield _error(location, problem)
+
+
+def _size_problem(template: Any) -> str | None:
+    level, count = [template], 0
+    for _ in range(DEEPEST):
+        level = [child for value in level for child in _inside(value)]
+        count += len(level)
+        if not level:
+            break
+    else:
+        return f"has more than {DEEPEST} levels in one another, as no Pod has; take out what is not of a Pod"
+    least = 2 * count  # a digit and a comma each
+    size = (
+        least if least > LARGEST_TEMPLATE else len(json.dumps(template, separators=(",", ":"), default=str))
+    )
+    if size <= LARGEST_TEMPLATE:
+        return None
+    has = f"has {'at least ' if size == least else ''}{size:,} bytes"
+    return f"{has}, and a driver takes {LARGEST_TEMPLATE:,} at most; put what is long into ConfigMaps"
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, list):
+        return value
+    return value.values() if isinstance(value, Mapping) else ()
+
+
+def shape_findings(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield what no Pod can have in the templates of `manifest`; what is malformed further out is passed over.
+
+    Of many some: the others are told once these are corrected.
+    """
+    for role in ROLES:
+        for location, template in values_at(f"spec.{role}.podTemplate", manifest):
             if isinstance(template, Mapping) and isinstance(spec := template.get("spec"), Mapping):
-                yield from _of_object((*location, "spec"), spec, "V1PodSpec")
+                yield from islice(_of_object((*location, "spec"), spec, "V1PodSpec"), MOST_TOLD)
 
 
 def _of_value(location: Location, value: Any, kind: str) -> Iterator[Finding]:

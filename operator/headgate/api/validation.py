@@ -5,7 +5,7 @@ for what the API server let through under an older CRD, and the file loader for 
 neither gets a model out of a manifest that is refused.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from headgate.api.advice import advice
 from headgate.api.application import SparkApplication, application_schema
 from headgate.api.finding import Finding, Location, Severity, path_of
-from headgate.api.pod_shape import shape_findings
+from headgate.api.pod_shape import shape_findings, size_findings
 from headgate.api.rule import values_at
 from headgate.api.rules import RULES
 from headgate.api.schema import with_defaults, without_empty
@@ -28,22 +28,34 @@ def validate(manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, tupl
 
     `manifest` is what JSON can hold, as read from a file or from the API server.
     """
-    return validate_given(without_empty(manifest, application_schema()))
+    if findings := too_large(manifest):
+        return None, findings
+    given = without_empty(manifest, application_schema())
+    application, findings = validate_given(given)
+    advised = () if application is None else _placed(advice(application), given)
+    return application, findings + advised
+
+
+def too_large(manifest: Mapping[str, Any]) -> tuple[Finding, ...]:
+    """Return what is too large to be judged, or even copied; all else of such a manifest is left unread."""
+    return _placed(size_findings(manifest), manifest)
 
 
 def validate_given(manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, tuple[Finding, ...]]:
-    """`validate` a manifest that has no empty fields."""
+    """`validate` a manifest that has no empty fields, and in which nothing is too large; advice is left out."""
     application, findings = _parsed(manifest)
     findings += [
         *_broken_rules(with_defaults(manifest, application_schema())),
         *reference_findings(manifest),
         *shape_findings(manifest),
     ]
-    if application is not None:
-        findings += advice(application)
-    placed = tuple(replace(finding, path=path_of(finding.location, manifest)) for finding in findings)
+    placed = _placed(findings, manifest)
     refused = any(finding.severity is Severity.ERROR for finding in placed)
     return (None if refused else application), placed
+
+
+def _placed(findings: Iterable[Finding], manifest: Mapping[str, Any]) -> tuple[Finding, ...]:
+    return tuple(replace(finding, path=path_of(finding.location, manifest)) for finding in findings)
 
 
 def _parsed(manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, list[Finding]]:

@@ -5,7 +5,7 @@ to know what the field is for and what to write, so the field's description, whi
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from headgate_contract.nearest import did_you_mean
 
 _SHOWN: Final = 60  # characters of a refused value
 _LISTED: Final = 5  # names of those that there are
+_MOST_LISTED: Final = 20
 
 
 def sentence(details: ErrorDetails, location: Location) -> str:
@@ -38,13 +39,14 @@ def no_such_name(value: Any, names: Sequence[str]) -> str:
     """Say that a value is none of some names, and which of them may have been meant."""
     if not names:
         return f"{_shown(value)} is not listed"
-    return f"{_shown(value)} is not one of {listed(names)}{did_you_mean(value, names, 0.5)}"
+    return f"{_shown(value)} is not one of {listed(names, _LISTED)}{did_you_mean(value, names, 0.5)}"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return the first of them, and how many more there are."""
-    others = len(names) - _LISTED
-    return ", ".join(names[:_LISTED]) + (f" and {others} more" if others > 0 else "")
+def listed(names: Iterable[str], most: int = _MOST_LISTED) -> str:
+    """Return names with commas between them, and of many how many more there are."""
+    names = tuple(names)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def _unknown_field(location: Location) -> str:

@@ -23,6 +23,9 @@ from headgate.api.application import GROUP, KIND
 from headgate.decision.driver import Obstacle, StepReason
 from headgate.key import Key, key_of
 
+MOST_LOCATIONS = 32
+"""Of a pod: a resource has no more queries. In its annotation others may write a hundred thousand."""
+
 Age = tuple[str, str]
 """When an application was created, and its uid: one of two is always older."""
 
@@ -94,7 +97,7 @@ class CheckpointOwners:
         if application is None:
             return
         named = (metadata.get("annotations") or {}).get(LOCATIONS, "").splitlines()
-        locations = tuple(CheckpointLocation(metadata["namespace"], path) for path in named)
+        locations = tuple(CheckpointLocation(metadata["namespace"], path) for path in named[:MOST_LOCATIONS])
         self._written_by[mark] = locations
         for location in locations:
             self._written[location][mark] = CheckpointWriter(application, metadata["name"])

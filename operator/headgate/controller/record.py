@@ -7,7 +7,7 @@ a resource, which takes longer than unpacking it, is done once.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,9 +28,9 @@ from headgate.adapters.kubernetes.packing import (
 from headgate.adapters.kubernetes.properties import LARGEST_CONF, DriverDefaults
 from headgate.adapters.kubernetes.refusals import Trouble
 from headgate.api.application import Metadata, SparkApplication, Stop, application_schema
-from headgate.api.finding import Severity
+from headgate.api.finding import Finding, Severity
 from headgate.api.schema import Schema, without_empty, without_filled_in
-from headgate.api.validation import validate_given
+from headgate.api.validation import too_large, validate_given
 from headgate.decision.lifecycle import RELEASE_SECONDS
 from headgate.reconcile.memory import LoopMemory
 from headgate_contract import ControlDocument
@@ -116,10 +116,13 @@ class ApplicationRecord:
         is_refused_by_another = isinstance(self._declared, RefusedSpec) and self._judged_by is not published
         if self._declared is None or before is None or mark[0] != before[0] or is_refused_by_another:
             shown = {name: value for name, value in manifest.items() if name != "status"}
+            self._judged_by = published
+            if findings := too_large(shown):
+                self._declared = refused = _refused(findings)
+                return refused
             given = without_empty(shown, application_schema())
             if published is not None:
                 given = without_filled_in(given, application_schema(), published)
-            self._judged_by = published
             declared = _parsed(given, defaults)
             self._declared = declared if isinstance(declared, RefusedSpec) else packed_json(given)
             return declared
@@ -156,10 +159,14 @@ def _unpacked(packed: bytes) -> SparkApplication:
 def _parsed(given: Manifest, defaults: DriverDefaults) -> Declared:
     application, findings = validate_given(given)
     if application is None:
-        errors = [finding for finding in findings if finding.severity is Severity.ERROR]
-        return RefusedSpec(scrubbed("; ".join(f"{error.path}: {error.message}" for error in errors)))
+        return _refused(findings)
     message = _impossible_here(application, defaults)
     return application if message is None else RefusedSpec(scrubbed(message))
+
+
+def _refused(findings: Iterable[Finding]) -> RefusedSpec:
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    return RefusedSpec(scrubbed("; ".join(f"{error.path}: {error.message}" for error in errors)))
 
 
 def _impossible_here(application: SparkApplication, defaults: DriverDefaults) -> str | None:

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final, TextIO
 
@@ -107,12 +107,16 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 SWITCH_SECONDS = 0.0005
 """How long the thread that looks at the metrics may keep the event loop waiting, each time: Python's default is ten
 times as long, and a look at ten thousand drivers takes seconds, in which others wait for answers."""
+DEEPEST_JSON = 11_000
+"""Objects in one another that are read: an API server takes ten thousand from whoever may write a resource, and by
+Python's default nobody could list what is there any more. That takes five of the eight MiB of a stack."""
 
 
 def run_operator(settings: Settings) -> int:
     """Run until it is asked to stop, or cannot go on; returns the exit code."""
     configure(settings.log_format, settings.log_level)
     sys.setswitchinterval(SWITCH_SECONDS)
+    sys.setrecursionlimit(DEEPEST_JSON)
     return asyncio.run(Process(settings, Instruments.of(settings)).run())
 
 
@@ -193,9 +197,9 @@ class Process:
             "headgate operator", version=__version__, metrics_port=server.server_port, probe_port=probes.port
         )
 
-    def _page(self, accept: str) -> tuple[str, bytes]:
+    def _page(self, accept: str) -> tuple[str, Callable[[], bytes]]:
         encoder, content_type = choose_encoder(accept)
-        return content_type, encoder(self.instruments.metrics.registry)
+        return content_type, lambda: encoder(self.instruments.metrics.registry)
 
     def _hear_signals(self) -> None:
         for number in STOP_SIGNALS:

@@ -12,6 +12,7 @@ from headgate.api.annotations import PAUSED
 from headgate.api.application import SparkApplication
 from headgate.api.query import Query
 from headgate.api.status import ConditionStatus, QueryStatus, SparkApplicationStatus
+from headgate.api.wording import listed
 from headgate.decision.backlog_conf import ConfReason
 from headgate.decision.driver import Start, State, StepReason
 from headgate.reconcile.backlog_conf import BACKLOG_SPARK_CONF, WORTH_AN_EVENT, sentence
@@ -233,7 +234,7 @@ def _of_query(query: Query, found: QueryMetrics | None, queries: list[str]) -> I
 def _unknown_names(query: Query, found: QueryMetrics | None, queries: list[str]) -> Iterator[str]:
     if found is None:
         yield (
-            f"query {query.name} of the resource is not in the job, which has so far: {', '.join(queries)}; "
+            f"query {query.name} of the resource is not in the job, which has so far: {listed(queries)}; "
             "give the streaming query that name with queryName()"
         )
         return
@@ -241,6 +242,6 @@ def _unknown_names(query: Query, found: QueryMetrics | None, queries: list[str])
     # Of a query that waits for one before its first planning, the others are not heard of yet.
     if found.sources and missing and all(s.out_of_reach is None for s in found.sources.values()):
         yield (
-            f"query {query.name}: no source is called {', '.join(missing)}; it has: "
-            f"{', '.join(sorted(found.sources))}; use these (or see docs/sources.md, Names)"
+            f"query {query.name}: no source is called {listed(missing)}; it has: "
+            f"{listed(sorted(found.sources))}; use these (or see docs/sources.md, Names)"
         )

@@ -28,6 +28,13 @@ LARGEST: Final = 2.0**53
 """Whole numbers up to here are exact. No count, amount of time or moment of a driver comes near it."""
 
 
+MOST_TEXTS: Final = 32
+"""Of one metric of a driver, a query or a source; a driver of ours has a few. More are left out: to put each beside
+all that came before takes a minute for the forty thousand that a page may have."""
+LONGEST_TEXT: Final = 1024
+"""Characters that are told of one."""
+
+
 class Asked(Enum):
     """When Prometheus is asked for a metric that no verdict depends on."""
 
@@ -120,27 +127,34 @@ def text(field: str) -> Put:
     return lambda where, detail, _: setattr(where, field, max(getattr(where, field) or "", detail))
 
 
-def texts(field: str) -> Put:
-    return lambda where, detail, _: setattr(where, field, tuple(sorted({*getattr(where, field), detail})))
-
-
 def sentence(field: str) -> Put:
     """Return what puts the words in the label, without what looks like a secret: it is the job's to choose."""
     put = text(field)
-    return lambda where, detail, value: put(where, scrubbed(detail), value)
+    return lambda where, detail, value: put(where, _told(detail), value)
 
 
 def sentences(field: str) -> Put:
-    put = texts(field)
-    return lambda where, detail, value: put(where, scrubbed(detail), value)
+    """Return what puts the words of several, without what looks like a secret; of too many those that come first."""
+
+    def put(where: Any, detail: str, _: float) -> None:
+        known = getattr(where, field)
+        if len(known) < MOST_TEXTS:
+            setattr(where, field, tuple(sorted({*known, _told(detail)})))
+
+    return put
+
+
+def _told(detail: str) -> str:
+    return scrubbed(detail[: 2 * LONGEST_TEXT])[:LONGEST_TEXT]
 
 
 def by_text(field: str) -> Put:
-    """Return what collects values by the text of the label."""
+    """Return what collects values by the text of the label; of too many those that come first."""
 
     def put(where: Any, detail: str, value: float) -> None:
-        if detail:
-            setattr(where, field, {**(getattr(where, field) or {}), detail: value})
+        known = getattr(where, field) or {}
+        if detail in known or (detail and len(known) < MOST_TEXTS):
+            setattr(where, field, {**known, detail: value})
 
     return put
 

@@ -8,13 +8,19 @@ from headgate_contract.durations import LONGEST
 
 
 def moment(unix_time: float) -> datetime:
-    """Return a Unix time as a moment in UTC, to the second."""
-    return datetime.fromtimestamp(unix_time, UTC).replace(microsecond=0)
+    """Return a Unix time as a moment in UTC, to the second; the nearest that a calendar has."""
+    return datetime.fromtimestamp(min(max(unix_time, _FIRST), _LAST), UTC).replace(microsecond=0)
+
+
+_FIRST, _LAST = (one.replace(tzinfo=UTC).timestamp() for one in (datetime.min, datetime(9999, 12, 31)))
 
 
 def seconds(value: float | None) -> timedelta | None:
-    """Return seconds as a duration to the millisecond, never negative; nothing for what is not known."""
-    return None if value is None else timedelta(milliseconds=max(0, round(value * 1000)))
+    """Return seconds as a duration to the millisecond, never negative, nor longer than one can be.
+
+    Nothing for what is not known.
+    """
+    return None if value is None else timedelta(milliseconds=round(min(max(0.0, value), _LONGEST) * 1000))
 
 
 def measured(value: float | None) -> timedelta | None:

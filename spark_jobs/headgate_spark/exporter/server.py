@@ -66,9 +66,9 @@ class Exporter:
             log.warning("port is taken; metrics are served on the next free one", asked=port, port=found)
         return found
 
-    def _page(self, accept: str) -> tuple[str, bytes]:
+    def _page(self, accept: str) -> tuple[str, Callable[[], bytes]]:
         encoder, content_type = choose_encoder(accept)
-        return content_type, encoder(self.registry)
+        return content_type, lambda: encoder(self.registry)
 
     def _gauge(self, metric: m.Metric) -> Gauge:
         return Gauge(metric.name, metric.help, ("application", *metric.labels), registry=self.registry)

@@ -235,7 +235,7 @@ class ApiServer:
         content = await self._content(call)
         try:
             answer = _DECODERS.get(call.accept, _JSON).decode(content)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._foreign(call, f"not as expected ({error})", content) from None
         if not isinstance(answer, dict) or not call.expects <= answer.keys():
             raise self._foreign(call, "no object of the API", content)

@@ -30,6 +30,8 @@ LONGEST_LINE = 4096
 LARGEST_HEADER = 16 * 1024
 MOST_SAMPLES = 8000
 """That anybody reads: some 300 sources have as many."""
+LONG_LINE = 200
+"""Characters; one that has more counts as several samples, since its texts are kept."""
 PROCESSOR_SECONDS = 0.5
 """Seconds of processor time for one page: several times what the largest takes that a driver of ours may serve."""
 _CHUNK_BYTES = 65536
@@ -61,7 +63,7 @@ class Page(NamedTuple):
 
     driver: DriverMetrics
     samples: int
-    """How many values it was made of: what is kept of it goes by their number."""
+    """How many values it was made of, or as many as take so much room: what is kept of it goes by that."""
 
 
 class _Unusable(Exception):  # noqa: N818  no error of ours: it becomes an `Outage`
@@ -183,9 +185,16 @@ def _of_another(whose: str) -> _Unusable:
 def _page(
     lines: Iterator[str], now: float, called: Collection[str] | None = None, lineage: str | None = None
 ) -> Page:
-    driver, samples = DriverMetrics(at=now), 0
+    driver, samples, room = DriverMetrics(at=now), 0, 0
+
+    def weighed() -> Iterator[str]:
+        nonlocal room
+        for line in lines:
+            room += len(line)
+            yield line
+
     try:
-        for family in text_fd_to_metric_families(cast("TextIO", lines)):  # any lines will do
+        for family in text_fd_to_metric_families(cast("TextIO", weighed())):  # any lines will do
             for sample in family.samples:
                 samples += 1
                 who = sample.labels.get("application")
@@ -200,4 +209,4 @@ def _page(
                     row.take(driver, query, source, row.detail(sample.labels.get), sample.value)
     except (ValueError, KeyError, IndexError) as error:
         raise _Unusable(f"is not in the Prometheus text format: {error!s:.200}") from error
-    return Page(driver, samples)
+    return Page(driver, max(samples, room // LONG_LINE))

@@ -24,6 +24,14 @@ class QueryFailure(Exception):  # noqa: N818  no error of ours: the poller turns
         self.outage = Outage(reason, message)
 
 
+class TooMuch(QueryFailure):
+    """An answer is larger than is read; `namespace` has the driver with most of it, where that can be told."""
+
+    def __init__(self, message: str, namespace: str | None) -> None:
+        super().__init__(OutageReason.MALFORMED, message)
+        self.namespace = namespace
+
+
 LabelsT = TypeVar("LabelsT")
 AnyLabels = dict[str, str]
 
@@ -110,7 +118,7 @@ _SCALAR = msgspec.json.Decoder(tuple[float, str])
 class Decoder(ABC, Generic[LabelsT]):
     """Decodes answers."""
 
-    def decode(self, body: bytes) -> Vector[LabelsT]:
+    def decode(self, body: bytes | bytearray) -> Vector[LabelsT]:
         """Return the vector; raises QueryFailure when the body is none."""
         try:
             answer = _SUCCESS.decode(body)
@@ -160,6 +168,8 @@ _SERIES = msgspec.json.Decoder(list[_Series])
 
 FORGOTTEN_SECONDS = 300.0
 """How long a series is remembered that does not come again, at least; at most twice as long."""
+SPARE = 1000
+"""Series that are remembered beside two for each of the last answer: a driver may bring others with each scrape."""
 
 
 class SeriesDecoder(Decoder[LabelsT]):
@@ -185,9 +195,12 @@ class SeriesDecoder(Decoder[LabelsT]):
         return len(self._came.keys() | self._came_before.keys())
 
     def _samples(self, result: msgspec.Raw) -> list[Sample[LabelsT]]:
+        series = _SERIES.decode(result)
         if (now := self._clock()) >= self._since + FORGOTTEN_SECONDS:
             self._came, self._came_before, self._since = {}, self._came, now
-        return [Sample(self._labels(bytes(one.metric)), one.value) for one in _SERIES.decode(result)]
+        if len(self._came) + len(self._came_before) > 2 * len(series) + SPARE:
+            self._came, self._came_before = {}, {}
+        return [Sample(self._labels(bytes(one.metric)), one.value) for one in series]
 
     def _labels(self, text: bytes) -> LabelsT:
         labels = self._came.get(text)
@@ -197,7 +210,7 @@ class SeriesDecoder(Decoder[LabelsT]):
         return labels
 
 
-def error_of(body: bytes) -> tuple[str, str] | None:
+def error_of(body: bytes | bytearray) -> tuple[str, str] | None:
     """Return type and text of the error that a body tells; `None` when it tells none."""
     try:
         error = _ERROR.decode(body)

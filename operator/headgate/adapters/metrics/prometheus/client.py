@@ -8,12 +8,15 @@ go into the body. And it reports an error as the bytes of a page: here it become
 Nothing is tried twice. The next tick is the next try, with newer numbers.
 """
 
+import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,7 +28,7 @@ from urllib3 import HTTPResponse
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 from urllib3.util.retry import Retry
 
-from headgate.adapters.metrics.prometheus.answer import Decoder, QueryFailure, Vector, error_of
+from headgate.adapters.metrics.prometheus.answer import Decoder, QueryFailure, TooMuch, Vector, error_of
 from headgate.reconcile.ports import OutageReason
 
 
@@ -59,8 +62,10 @@ class PrometheusOptions:
 
 LabelsT = TypeVar("LabelsT")
 
-LARGEST_BYTES = 64 * 1024 * 1024
-"""An answer for ten thousand applications has 12 MB; the operator has 512 MiB for everything."""
+LARGEST_BYTES = 32 * 1024 * 1024
+EACH_BYTES = 4096
+"""For each application more: an answer for ten thousand has 12 MB. Three answers are held at once, each of which has
+three times its size, and the operator has 512 MiB for everything."""
 _CHUNK_BYTES = 1024 * 1024
 USUAL_LOOKBACK = 300.0
 """Seconds; Prometheus' own."""
@@ -130,9 +135,14 @@ class PrometheusClient:
                 return decoder.decode(self._connection.custom_query(query, params))
         except QueryFailure as failure:
             reason = failure.outage.reason
-            raise QueryFailure(failure.outage.reason, f"{self.url} {failure.outage.message}") from failure
+            failure.outage = replace(failure.outage, message=f"{self.url} {failure.outage.message}")
+            raise
         finally:
             self._queried(time.monotonic() - began, reason)
+
+    def expect(self, applications: int) -> None:
+        """Read answers for so many applications, and none that are much larger."""
+        self._session.largest_bytes = LARGEST_BYTES + EACH_BYTES * applications
 
     def close(self) -> None:
         self._connection.close()
@@ -143,10 +153,10 @@ class _Body:
 
     status_code = HTTPStatus.OK
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytearray) -> None:
         self.content = content
 
-    def json(self) -> Mapping[str, Mapping[str, bytes]]:
+    def json(self) -> Mapping[str, Mapping[str, bytearray]]:
         return {"data": {"result": self.content}}
 
 
@@ -160,7 +170,7 @@ class _Session(requests.Session):
     def __init__(self, largest_bytes: int, *, verify: bool | str) -> None:
         super().__init__()
         self.verify = verify
-        self._largest_bytes = largest_bytes
+        self.largest_bytes = largest_bytes
         self._more = _Headers()
 
     @contextmanager
@@ -180,7 +190,7 @@ class _Session(requests.Session):
         rest["headers"] = {**(rest.get("headers") or {}), **self._more.headers}
         try:
             with super().request(method, url, stream=True, allow_redirects=False, **rest) as response:
-                body = _read(response.raw, deadline, self._largest_bytes)
+                body = _read(response.raw, deadline, self.largest_bytes)
         except (TimeoutError, ReadTimeoutError, requests.Timeout) as problem:
             raise QueryFailure(
                 OutageReason.QUERY_TIMEOUT, f"did not answer within {timeout_seconds:g} s{_SLOW}"
@@ -191,7 +201,7 @@ class _Session(requests.Session):
             ) from problem
         if response.status_code != HTTPStatus.OK:
             raise _refusal(response, body)
-        if not body.lstrip().startswith(b"{"):
+        if not body[:1024].lstrip().startswith(b"{"):
             kind = response.headers.get("Content-Type", "something without a type")
             raise QueryFailure(OutageReason.MALFORMED, f"answers with {kind}, not JSON: {_WRONG_URL}")
         return _Body(body)
@@ -202,18 +212,38 @@ _AWAY = "; check prometheusUrl, and network policies"
 _WRONG_URL = "is it the base URL of a Prometheus API?"
 
 
-def _read(raw: HTTPResponse, deadline: float, largest_bytes: int) -> bytes:
+def _read(raw: HTTPResponse, deadline: float, largest_bytes: int) -> bytearray:
     body = bytearray()
     while chunk := raw.read1(_CHUNK_BYTES, decode_content=True):
         body += chunk
         if time.monotonic() > deadline:
             raise TimeoutError
         if len(body) > largest_bytes:
-            raise QueryFailure(OutageReason.MALFORMED, f"sends more than {largest_bytes:,} bytes")
-    return bytes(body)
+            raise TooMuch(f"sends more than {largest_bytes:,} bytes", _namespace_with_most(body))
+    return body  # as it is: a copy takes as much again
 
 
-def _refusal(response: requests.Response, body: bytes) -> QueryFailure:
+_SERIES = re.compile(rb'\{\s*"metric"\s*:')
+_NAMESPACE = re.compile(rb'[{,]\s*"namespace"\s*:\s*"([a-z0-9-]{1,63})"')
+_POD = re.compile(rb'[{,]\s*"pod"\s*:\s*"([^"\\]{1,253})"')
+"""In JSON, where no text of a label has a quote that is not escaped."""
+
+
+def _namespace_with_most(body: bytearray) -> str | None:
+    """Return the namespace of the driver with most of an answer that is cut off, where it names any.
+
+    Many drivers may have as much together, and are none the worse for it.
+    """
+    sizes: Counter[tuple[bytes, bytes]] = Counter()
+    begins = [found.start() for found in _SERIES.finditer(body)]
+    for begin, end in pairwise((*begins, len(body))):
+        if (namespace := _NAMESPACE.search(body, begin, end)) is not None:
+            pod = _POD.search(body, begin, end)
+            sizes[namespace[1], b"" if pod is None else pod[1]] += end - begin
+    return max(sizes, key=lambda one: (sizes[one], one))[0].decode() if sizes else None
+
+
+def _refusal(response: requests.Response, body: bytearray) -> QueryFailure:
     status = f"{response.status_code} {response.reason or ''}".strip()
     if (error := error_of(body)) is not None:
         kind, text = error

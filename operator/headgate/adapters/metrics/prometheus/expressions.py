@@ -16,6 +16,7 @@ others have expressions, too. Whoever has more than can be asked within that tim
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -54,6 +55,8 @@ STANDS_SECONDS = 300.0
 
 _WRONG = frozenset({OutageReason.QUERY_FAILED, OutageReason.MALFORMED})
 """Failures that lie in the expression, so that what it returned before stands no longer."""
+_LABELS = re.compile(r"\{.*\}", re.DOTALL)
+_DATA = re.compile(r"""\{.*\}|"[^"]*"|(?<=\bgot )\S+""", re.DOTALL)
 
 
 class _Labels(msgspec.Struct, gc=False):
@@ -212,19 +215,27 @@ class Expressions:
             expression = self._bound(expression, self._namespace_label, tenant)
         headers = {self._tenant_header: tenant} if self._tenant_header else {}
         began = self._clock()
-        value = deciding(self._client.ask(expression, self._decoder, limit=MOST_SAMPLES, headers=headers))
-        return value, self._clock() - began
+        try:
+            found = self._client.ask(expression, self._decoder, limit=MOST_SAMPLES, headers=headers)
+        except QueryFailure as failure:
+            outage = failure.outage
+            raise QueryFailure(outage.reason, _LABELS.sub("{…}", outage.message)) from failure
+        return deciding(found), self._clock() - began
 
 
 def deciding(vector: Vector[_Labels]) -> float:
-    """Return the first sample that is not zero, else 0; raises QueryFailure where one might be missing."""
+    """Return the first sample that is not zero, else 0; raises QueryFailure where one might be missing.
+
+    Neither here nor where it was refused is told what the expression has read: that may be somebody else's.
+    """
     values = [sample.number for sample in vector.samples]
     numbers = [value for value in values if not math.isnan(value)]
     found = next((value for value in numbers if value != 0), None)
     if found is not None:
         return max(-LARGEST, min(LARGEST, found))
     if vector.warnings:
-        raise QueryFailure(OutageReason.QUERY_FAILED, f"it may not be complete: {'; '.join(vector.warnings)}")
+        warnings = _DATA.sub("…", "; ".join(vector.warnings))
+        raise QueryFailure(OutageReason.QUERY_FAILED, f"it may not be complete: {warnings}")
     if len(numbers) < len(values):
         raise QueryFailure(OutageReason.QUERY_FAILED, "it returns NaN")
     return 0.0

@@ -2,15 +2,26 @@
 
 Two at once keep a Prometheus busy whose answers take as long to write as to read; more would only compete with
 its scrapes.
+
+What drivers bring into Prometheus is their own, and one answer has the series of all of them. So where it is larger
+than is read, the namespace of the driver with most of it is left out for a while, and the others are asked for again.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import Future
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future, wait
+from functools import partial
+from itertools import islice
+
+import structlog
 
 from headgate.adapters.metrics.prometheus.answer import (
+    Decoder,
     Labels,
+    LabelsT,
     QueryFailure,
     SeriesDecoder,
+    TooMuch,
     Vector,
     VectorDecoder,
 )
@@ -22,7 +33,14 @@ from headgate.threads import FairThreads
 from headgate_contract import metrics
 from headgate_contract.metrics import Metric
 
+log = structlog.get_logger("headgate.prometheus")
+
 AT_ONCE = 2
+
+LEFT_OUT_SECONDS = 600.0
+"""For how long a namespace is left out, before it is asked for again."""
+TRIES = 5
+"""Of one query, each without one namespace more."""
 
 EXACT_SECONDS = 0.1
 """Times of scrapes have milliseconds; so much further back is certain to hold all of one."""
@@ -31,16 +49,32 @@ EXACT_SECONDS = 0.1
 class Fetch:
     """Asks what the poller wants to know."""
 
-    def __init__(self, options: PrometheusOptions, queried: Queried) -> None:
+    def __init__(
+        self, options: PrometheusOptions, queried: Queried, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._matchers = options.matchers
+        self._clock = clock
+        self._left_out: dict[str, float] = {}
+        """Namespaces, and when they are asked for again."""
         self._client = PrometheusClient(options, timeout_seconds=options.timeout_seconds, queried=queried)
         self._threads = FairThreads(AT_ONCE, "prometheus", share=AT_ONCE)
         self._targets = SeriesDecoder(target_labels)
         self._series = VectorDecoder(Labels)
 
+    @property
+    def left_out(self) -> frozenset[str]:
+        """The namespaces whose series are not asked for: there is too much of them."""
+        return frozenset(self._left_out.copy())
+
+    def begin(self, applications: int) -> None:
+        """Begin a look at so many applications."""
+        now = self._clock()
+        self._left_out = {name: until for name, until in self._left_out.items() if until > now}
+        self._client.expect(applications)
+
     def scrape_times(self) -> Vector[TargetLabels]:
         """Return when each driver was scraped, with all labels of its target; raises QueryFailure."""
-        return self._client.ask(scrape_times(self._matchers), self._targets)
+        return self._answer(scrape_times, self._targets)
 
     def columns(self, at: float, since: float) -> Iterator[tuple[Column, Vector[Labels] | QueryFailure]]:
         """Yield each column as of `at`, or why there is none.
@@ -49,10 +83,12 @@ class Fetch:
         it, too.
         """
         lookback = max(0.0, at - since) + EXACT_SECONDS
-        queries = [(column, column_of(column, self._matchers)) for column in Column]
-        asked = [(column, self._ask(query, at, lookback)) for column, query in queries]
-        while asked:  # a column that has been yielded is let go of: five of them at once would be 100 MB
+        queries = ((column, self._ask(partial(column_of, column), at, lookback)) for column in Column)
+        asked = list(islice(queries, AT_ONCE))
+        while asked:  # a column that has been yielded is let go of: all of them at once would be 100 MB
             column, future = asked.pop(0)
+            wait([future])
+            asked += islice(queries, 1)
             yield column, _result(future)
 
     def details(
@@ -60,8 +96,10 @@ class Fetch:
     ) -> tuple[Vector[Labels], Vector[Labels]] | QueryFailure:
         """Return the details of some drivers and how fast their records arrive, over a window; or why not."""
         names = {pod.name for pod in pods}
-        queries = [details(names, self._matchers), arrivals(names, self._matchers, window_seconds)]
-        futures = [self._ask(query, at) for query in queries]
+        futures = [
+            self._ask(partial(details, names), at),
+            self._ask(partial(arrivals, names, window_seconds=window_seconds), at),
+        ]
         facts, arrived = (_result(future) for future in futures)
         if isinstance(facts, QueryFailure):
             return facts
@@ -71,8 +109,41 @@ class Fetch:
         self._threads.close()
         self._client.close()
 
-    def _ask(self, query: str, at: float, lookback: float | None = None) -> Future[Vector[Labels]]:
-        return self._threads.call("looks", self._client.ask, query, self._series, at=at, lookback=lookback)
+    def _ask(
+        self, query: Callable[[str], str], at: float, lookback: float | None = None
+    ) -> Future[Vector[Labels]]:
+        return self._threads.call("looks", self._answer, query, self._series, at, lookback)
+
+    def _answer(
+        self,
+        query: Callable[[str], str],
+        decoder: Decoder[LabelsT],
+        at: float | None = None,
+        lookback: float | None = None,
+    ) -> Vector[LabelsT]:
+        """Return the answer to a query, which is given the matchers; raises QueryFailure."""
+        left = TRIES
+        while True:
+            left -= 1
+            try:
+                return self._client.ask(query(self._matching()), decoder, at=at, lookback=lookback)
+            except TooMuch as failure:
+                if failure.namespace is None or not left:
+                    raise
+                self._leave_out(failure.namespace)
+
+    def _matching(self) -> str:
+        without = "|".join(sorted(self._left_out.copy()))
+        return _both(self._matchers, f'namespace!~"{without}"') if without else self._matchers
+
+    def _leave_out(self, namespace: str) -> None:
+        if namespace not in self._left_out:
+            log.warning(
+                "Prometheus has too many series of this namespace's drivers: they are left out for "
+                f"{LEFT_OUT_SECONDS / 60:.0f} minutes, and nothing is known of its applications",
+                namespace=namespace,
+            )
+        self._left_out[namespace] = self._clock() + LEFT_OUT_SECONDS
 
 
 def _result(future: Future[Vector[Labels]]) -> Vector[Labels] | QueryFailure:

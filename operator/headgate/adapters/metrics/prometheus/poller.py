@@ -113,7 +113,7 @@ class PrometheusPoller:
         schedule = RefreshSchedule(now, gap, self._planned)
         published, waiting = self._with_details(published, due, current, schedule)
         queued = [key for key in due if key not in waiting]
-        self._published = published
+        self._published = published = replace(published, left_out=self._fetch.left_out)
         # The last thing: after it nothing may fail to hand them on.
         told = {key: current[key] for key in queued if key in current}
         self._due.queued(queued, drivers, now, _known(published, told))
@@ -137,6 +137,7 @@ class PrometheusPoller:
 
     def _look(self, watched: Mapping[Key, Watched], now: float) -> Published:
         oldest = self._forgotten.copy()
+        self._fetch.begin(len(watched))
         before = self._published.since(oldest)
         try:
             times = self._fetch.scrape_times()
@@ -151,6 +152,7 @@ class PrometheusPoller:
         if found.evaluated_at is not None and fresh:
             since = min(target.scraped_at for target in scraped.values())
             failed = self._fill(fresh, before.scrapes, found.evaluated_at, since)
+            fresh = {pod: one for pod, one in fresh.items() if pod.namespace not in self._fetch.left_out}
         scrapes |= fresh | _lost(before.scrapes, found, watched, now)
         kept = {pod: one for pod, one in before.details.items() if pod in scrapes}
         scrapes |= _unmeasured(fresh, kept)

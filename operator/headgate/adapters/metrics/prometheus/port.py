@@ -29,6 +29,11 @@ _LATE = (
     "answer stands meanwhile. Make it cheaper, write fewer, or raise backlogQueriesPerTick"
 )
 NOT_ASKED_YET = Outage(OutageReason.NOT_ASKED_YET, "Prometheus has not been asked yet")
+_LEFT_OUT = (
+    "Prometheus has so many series of drivers of namespace {} that those of no other one could be read; they are "
+    "left out, and asked for again every ten minutes. See what its drivers serve (queries and sources whose names "
+    "change, series of the jobs' own), and limit that (monitoring.podMonitor.limits of the chart)"
+)
 LONGEST_SHOWN = 120
 """Characters of an expression in a message."""
 
@@ -47,11 +52,15 @@ class Published:
     """Why a column has nothing new."""
     no_details: Outage | None = None
     """Why the details that were asked for last did not come."""
+    left_out: frozenset[str] = frozenset()
+    """Namespaces of which nothing was asked for, since there is too much of them."""
 
     def silence(self, key: Key) -> OutageReason:
         """Return why nothing is known of an application's driver, where that is so."""
         if self.outage is not None:
             return self.outage.reason
+        if key.namespace in self.left_out:
+            return OutageReason.MALFORMED
         driver = f"{key.name}-driver-"
         contradicting = (pod for pod in self.targets.contradictions if pod.namespace == key.namespace)
         is_contradicted = any(pod.name.startswith(driver) for pod in contradicting)
@@ -128,6 +137,8 @@ class PrometheusMetrics:
         published = self.published
         if published.outage is not None:
             return published.outage
+        if self.key.namespace in published.left_out:
+            return Outage(OutageReason.MALFORMED, _LEFT_OUT.format(self.key.namespace))
         if (why := published.targets.contradictions.get(pod)) is not None:
             message = f"Prometheus has two drivers called {pod.name} in {pod.namespace}; they differ in {why}"
             return Outage(OutageReason.CONTRADICTORY_SERIES, message)

@@ -27,6 +27,8 @@ from headgate.key import Key
 
 _DRIVER_POD = re.compile(r"(.+)-driver-([1-9][0-9]{0,8})")
 """The name of a driver pod, as `labels.driver_name` writes it; whoever sends series may call a pod as they like."""
+LONGEST_CONFLICT = 500
+"""Characters of what tells two drivers apart."""
 _HOW_IT_WAS_FOUND = frozenset({"job", "instance", "endpoint", "container"})
 
 
@@ -185,4 +187,4 @@ def _conflict(ones: list[tuple[Target, TargetLabels]]) -> str | None:
     names = sorted({name for labels in all_labels for name in labels} - _HOW_IT_WAS_FOUND)
     values = {name: {labels[name] for labels in all_labels if name in labels} for name in names}
     different = (f"{name}: {', '.join(sorted(values[name]))}" for name in names if len(values[name]) > 1)
-    return "; ".join(different) or None
+    return "; ".join(different)[:LONGEST_CONFLICT] or None
