@@ -26,8 +26,6 @@ IN_EVERY_SCRAPE: Final = metrics.DRIVER_STOPPING
 
 LARGEST: Final = 2.0**53
 """Whole numbers up to here are exact. No count, amount of time or moment of a driver comes near it."""
-
-
 MOST_TEXTS: Final = 32
 """Of one metric of a driver, a query or a source; a driver of ours has a few. More are left out: to put each beside
 all that came before takes a minute for the forty thousand that a page may have."""

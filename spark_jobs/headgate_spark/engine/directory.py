@@ -87,10 +87,12 @@ class HadoopDirectory:
             stream.close()
 
     def create(self, name: str, text: str) -> None:
-        """By a rename that must not replace: HDFS does that in one step. Hadoop's local one replaces all the same, so
-        the name is looked up first, and the checkpoint's lock keeps others off. On an object store a rename is a
-        copy: a reader sees the whole file or none, but of two runs that write at the same moment both may succeed.
-        There nothing here keeps a second writer off; whoever starts drivers has to.
+        """A rename puts the file in its place, and must not replace another: HDFS does that in one step.
+
+        Hadoop's local file system replaces all the same, so the name is looked up first, and the checkpoint's
+        lock keeps others off. On an object store a rename is a copy: a reader sees the whole file or none,
+        but of two runs that write at the same moment both may succeed. There nothing here keeps a second
+        writer off; whoever starts drivers has to.
         """
         unfinished = self._path(f".{name}.{os.getpid()}")
         is_there = False
@@ -110,8 +112,10 @@ class HadoopDirectory:
             raise OSError(f"cannot write {self._path(name).toString()}: is it written by another run?")
 
     def delete(self, name: str) -> None:
-        """Hadoop's local file system answers alike where there is none and where it may not be removed. Twice, since
-        another driver may write it anew between the two questions.
+        """Hadoop's local file system answers alike where there is none and where it may not be removed.
+
+        So it is asked whether the file is there still, and all of it twice: another driver may write it anew
+        in between.
         """
         path = self._path(name)
         if not any(self._fs.delete(path, False) or not self._fs.exists(path) for _ in range(2)):

@@ -247,12 +247,11 @@ class QueryState:
             dwell=0.0 if control is None else control.reentry.dwell_seconds,
             now=now,
         )
-        for (
-            state
-        ) in self.sources.values():  # while it runs it is looked whether there are records where it began
+        # While a batch of real-time mode runs, it is looked whether there are records where that began.
+        for state in self.sources.values() if is_live or self._is_looked_at else ():
             if is_live:
                 self.unread.look(state)
-            elif self._is_looked_at and not state.control.asks_for_lag:
+            elif not state.control.asks_for_lag:
                 self.unread.rest(state)
         self._is_looked_at = is_live
         return is_live
@@ -297,9 +296,8 @@ class QueryState:
         first matters where nothing limits the group.
         """
         own = self.sources[source].had_turn
-        return max(
-            (self.sources[name].had_turn for name in self.alignment.sharing_with(source)), default=own
-        ), own
+        shared = (self.sources[name].had_turn for name in self.alignment.sharing_with(source))
+        return max(shared, default=own), own
 
     def has_refilled(self, now: float) -> bool:
         """Tell whether a bucket that is waited for is full before the next trigger: what comes in later is lost."""

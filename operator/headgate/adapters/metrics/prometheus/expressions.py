@@ -57,6 +57,7 @@ _WRONG = frozenset({OutageReason.QUERY_FAILED, OutageReason.MALFORMED})
 """Failures that lie in the expression, so that what it returned before stands no longer."""
 _LABELS = re.compile(r"\{.*\}", re.DOTALL)
 _DATA = re.compile(r"""\{.*\}|"[^"]*"|(?<=\bgot )\S+""", re.DOTALL)
+"""What was read, in a warning. A refusal keeps what it quotes: that is the text of the expression itself."""
 
 
 class _Labels(msgspec.Struct, gc=False):

@@ -133,7 +133,7 @@ class Fetch:
                 self._leave_out(failure.namespace)
 
     def _matching(self) -> str:
-        without = "|".join(sorted(self._left_out.copy()))
+        without = "|".join(sorted(self.left_out))
         return _both(self._matchers, f'namespace!~"{without}"') if without else self._matchers
 
     def _leave_out(self, namespace: str) -> None:
