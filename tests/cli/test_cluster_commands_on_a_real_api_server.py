@@ -209,6 +209,28 @@ def test_an_application_of_another_namespace_is_found_there(
     assert applications.namespace in ended.err
 
 
+def test_one_application_of_thousands_of_levels_keeps_no_other_from_being_shown(
+    applications: Applications, headgate: Headgate
+) -> None:
+    applications.apply("somebody")
+    hostile = Applications(applications.plane, applications.plane.namespace(), headgate)
+    manifest = application(query(), driver={"podTemplate": {"spec": {"affinity": {"a": "deep"}}}})
+    deep = json.dumps(manifest).replace('"deep"', '{"a":' * 9_900 + "1" + "}" * 9_900)
+    hostile.plane.kubectl("create", "-n", hostile.namespace, "-f", "-", input=deep)
+    try:
+        shown = hostile.run("status", "-A")
+        missed = hostile.run("suspend", "flights")
+    finally:  # others list all of this control plane too
+        hostile.plane.kubectl("delete", "-n", hostile.namespace, "hgapp", "--all")
+
+    assert (shown.code, applications.namespace in shown.out, hostile.namespace in shown.out) == (
+        0,
+        True,
+        True,
+    )
+    assert applications.namespace in missed.err
+
+
 def test_kubectl_finds_the_commands_as_its_plugin(applications: Applications, tmp_path: Path) -> None:
     applications.apply("somebody")
     plugin = tmp_path / "kubectl-headgate"

@@ -21,6 +21,7 @@ from prometheus_client.exposition import choose_encoder
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from headgate import __version__
+from headgate.adapters.kubernetes.client import DEEPEST
 from headgate.factory.cluster import ClusterOperator, cluster_operator
 from headgate.handlers.election import FAILED, Election, end_at_once
 from headgate.handlers.health import ProbeServer
@@ -107,16 +108,13 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 SWITCH_SECONDS = 0.0005
 """How long the thread that looks at the metrics may keep the event loop waiting, each time: Python's default is ten
 times as long, and a look at ten thousand drivers takes seconds, in which others wait for answers."""
-DEEPEST_JSON = 11_000
-"""Objects in one another that are read: an API server takes ten thousand from whoever may write a resource, and by
-Python's default nobody could list what is there any more. That takes five of the eight MiB of a stack."""
 
 
 def run_operator(settings: Settings) -> int:
     """Run until it is asked to stop, or cannot go on; returns the exit code."""
     configure(settings.log_format, settings.log_level)
     sys.setswitchinterval(SWITCH_SECONDS)
-    sys.setrecursionlimit(DEEPEST_JSON)
+    sys.setrecursionlimit(DEEPEST)
     return asyncio.run(Process(settings, Instruments.of(settings)).run())
 
 

@@ -35,6 +35,11 @@ TIMEOUT_SECONDS = 10.0
 PAGE = 500
 """Objects in one answer to a listing."""
 
+DEEPEST = 11_000
+"""Recursion limit of a process that reads what is there: an API server takes ten thousand objects in one another from
+whoever may write one. By Python's default, one such object keeps everybody from listing all. This takes five of
+the eight MiB of a stack."""
+
 LONGEST_PAUSE_SECONDS = 300.0
 """As long as a server may ask to be left alone; an application must not stand still for a day for one header."""
 
