@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import subprocess
 import sys
 from pathlib import Path
@@ -229,6 +230,24 @@ def test_one_application_of_thousands_of_levels_keeps_no_other_from_being_shown(
         True,
     )
     assert applications.namespace in missed.err
+
+
+def test_a_cluster_whose_certificates_lack_what_python_3_13_wants_is_trusted(
+    applications: Applications, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    applications.apply("somebody")
+    lenient = ssl.create_default_context
+
+    def of_python_3_13(**given: Any) -> ssl.SSLContext:
+        context = lenient(**given)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    monkeypatch.setattr(ssl, "create_default_context", of_python_3_13)
+
+    shown = applications.run("status", "flights")
+
+    assert (shown.code, shown.err) == (0, "")
 
 
 def test_kubectl_finds_the_commands_as_its_plugin(applications: Applications, tmp_path: Path) -> None:

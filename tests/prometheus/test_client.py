@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from pathlib import Path
 
 import msgspec
 import pytest
+from urllib3.util.ssl_ import create_urllib3_context
 
+from headgate.adapters.metrics.prometheus import client as prometheus_client
 from headgate.adapters.metrics.prometheus.answer import (
     FORGOTTEN_SECONDS,
     SPARE,
@@ -273,6 +276,20 @@ def test_queries_are_told_with_the_reason_of_those_that_failed() -> None:
         client.close()
     assert [reason for _, reason in told] == [None, "HttpError"]
     assert all(seconds >= 0 for seconds, _ in told)
+
+
+def test_a_certificate_that_lacks_what_python_3_13_wants_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_python_3_13() -> ssl.SSLContext:
+        context = create_urllib3_context()
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    monkeypatch.setattr(prometheus_client, "create_urllib3_context", of_python_3_13)
+    authority = Authority.create(tmp_path / "ours")
+    with fake_prometheus(vector([]), authority.server("prometheus", ["IP:127.0.0.1"])) as server:
+        ask(server.url, ca_file=authority.own.certificate)
 
 
 def test_a_server_is_trusted_by_the_given_certificates_alone(tmp_path: Path) -> None:
