@@ -19,7 +19,7 @@ from headgate.api.finding import Location
 
 _MARK: Final = re.compile("^\ufeff", re.MULTILINE)  # before each document of files that were put together
 _MOST_NODES: Final = 200_000  # far above any resource; the API server takes 3 MiB at most
-_MOST_BRACKETS: Final = 100  # one in the other; for each that it reads, PyYAML goes through all that are open
+_MOST_LEVELS: Final = 200  # no resource has half as many
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,6 @@ def read_documents(text: str) -> Iterator[Document | Malformed]:
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         yield Malformed(f"character {error.character!r} is not allowed in YAML", line)
-    except RecursionError:
-        yield Malformed("is nested too deeply", None)
 
 
 class _Loader(yaml.SafeLoader):
@@ -93,11 +91,17 @@ class _Loader(yaml.SafeLoader):
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
-    def fetch_flow_collection_start(self, token: type[yaml.Token]) -> None:
-        """Read a bracket that is opened, where not too many are open."""
-        if self.flow_level >= _MOST_BRACKETS:
-            raise yaml.MarkedYAMLError(problem="is nested too deeply", problem_mark=self.get_mark())
-        super().fetch_flow_collection_start(token)
+    _level = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Read a value, where it is not in too many others: all that comes after this calls itself for each."""
+        if self._level >= _MOST_LEVELS:
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(problem="is nested too deeply", problem_mark=mark)
+        self._level += 1
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self._level -= 1
+        return node
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """Say where a value is that its tag does not fit (`!!int x`, a number of 5,000 digits)."""
