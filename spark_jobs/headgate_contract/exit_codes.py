@@ -14,6 +14,9 @@ KILLED = 137
 ERROR = "headgate-run: error: "
 """What the launcher puts before what it says of an end, on standard error: a sentence with the remedy."""
 
+CUT = "was stopped before its end; start it again, and it goes on where it was stopped"
+"""What is said of a query, or of a script, that was to end by itself and was stopped."""
+
 PREVIOUS_END = "HEADGATE_PREVIOUS_END"
 """An environment variable of a driver: how the attempt before it ended, where nothing of that was left to note it."""
 

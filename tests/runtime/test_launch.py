@@ -224,7 +224,7 @@ def test_available_now_waits_for_tokens_reads_everything_and_ends_by_itself(tmp_
     assert sorted(ids_in(tmp_path / "out")) == list(range(600))
 
 
-@pytest.mark.parametrize("waits", ["await", "poll", "thread"])
+@pytest.mark.parametrize("waits", ["await", "poll", "thread", "left"])
 def test_a_run_that_is_stopped_before_its_end_does_not_look_complete_to_its_script(tmp_path, waits):
     source, out = recording(tmp_path / "source", 20_000), tmp_path / "out"
     slow = SourceControl(rate_limit=RateControl(records_per_second=100, max_burst_seconds=1))

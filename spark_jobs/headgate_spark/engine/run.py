@@ -15,6 +15,7 @@ from dataclasses import replace
 import structlog
 
 from headgate_contract import QueryControl
+from headgate_contract.exit_codes import CUT
 from headgate_contract.settings.table import PROPERTY
 from headgate_spark.engine import protocol
 from headgate_spark.engine.batches import Batches
@@ -234,7 +235,7 @@ class QueryRun:
     @property
     def cut_message(self) -> str:
         """What it is to say that it was stopped before its end."""
-        return f"query {self.name} was stopped before its end; start it again, and it goes on where it was stopped"
+        return f"query {self.name} {CUT}"
 
     # The planner -----------------------------------------------------------------------------------
 

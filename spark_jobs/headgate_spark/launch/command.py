@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import structlog
 
-from headgate_contract.exit_codes import ERROR, INTERRUPTED, ExitCode
+from headgate_contract.exit_codes import CUT, ERROR, INTERRUPTED, ExitCode
 from headgate_contract.handover import EXECUTOR_TEMPLATE, SPARK_PROPERTIES
 from headgate_contract.listening import DEFAULT_PORT, every_address
 from headgate_contract.settings.table import APPLICATION, CONTROL
@@ -45,7 +45,7 @@ from headgate_spark.runtime.logs import configure
 log = structlog.get_logger("headgate")
 
 NO_QUERY = "it had started no streaming query"
-SCRIPT_CUT = "the script was stopped before its end; start it again, and it goes on where it was stopped"
+SCRIPT_CUT = f"the script {CUT}"
 LARGEST_PORT = 65_535
 USAGE_ERROR = 2
 
@@ -80,11 +80,13 @@ def _run(options: argparse.Namespace) -> NoReturn:
     planner = PlannerProcess(application, _properties(options))
     driver = LaunchedDriver(planner)
     stopper = driver.stopper
+    codes: list[int] = []
     try:
         jar = jar_path()
         if EXECUTOR_TEMPLATE in os.environ:
             os.environ[SPARK_PROPERTIES] = on_executors(os.environ.get(SPARK_PROPERTIES, ""), jar)
         properties_file = _settled(options.properties_file) or written_down(os.environ, SPARK_PROPERTIES)
+        atexit.register(_leave, codes)  # before any that the script registers, so it is called after them
         driver.start()  # before anybody can see that there is something to be stopped
         planner.start()
         conf = [*options.conf, f"{settings.ADDRESS}={planner.address()}"]
@@ -110,10 +112,12 @@ def _run(options: argparse.Namespace) -> NoReturn:
         code = run_script(options.script, options.arguments)
     stopper.settle()
     end = driver.end()
-    atexit.register(_at_exit, end, driver, planner, announcement)  # threads of the script may still go on
+    codes.append(report(end, code, stopper))
+    # Threads of the script may still go on.
+    atexit.register(_at_exit, end, driver, planner, announcement, codes)
     if end.unread:
         _note(announcement, "; ".join(end.unread))
-    sys.exit(report(end, code, stopper))
+    sys.exit(codes[0])
 
 
 def report(end: End, code: int, stopper: Stopper) -> int:
@@ -135,12 +139,24 @@ def report(end: End, code: int, stopper: Stopper) -> int:
     return 0 if stopper.asked else code
 
 
-def _at_exit(end: End, driver: LaunchedDriver, planner: PlannerProcess, announcement: Announcement) -> None:
-    """Nothing of the script goes on any more: say if it has started no query, and let the planner's process end."""
+def _at_exit(
+    end: End, driver: LaunchedDriver, planner: PlannerProcess, announcement: Announcement, codes: list[int]
+) -> None:
+    """Nothing of the script goes on any more: say what became of its threads, and let the planner's process end."""
     if not (end.has_seen_query or driver.stopper.asked or driver.end().has_seen_query):
         log.warning("the script started no streaming query; there was nothing to govern")
         _note(announcement, NO_QUERY)
+    if codes == [0] and (code := report(driver.end(), 0, driver.stopper)):
+        codes.append(code)
     planner.end()
+
+
+def _leave(codes: list[int]) -> None:
+    """Leave with the last code: Python knows that of the script's own end alone, after which its threads went on."""
+    if len(codes) > 1:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(codes[-1])
 
 
 def _take_properties(options: argparse.Namespace) -> None:

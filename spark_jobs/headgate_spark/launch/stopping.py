@@ -28,7 +28,7 @@ from types import FrameType
 
 import structlog
 
-from headgate_contract.exit_codes import ExitCode
+from headgate_contract.exit_codes import CUT, ExitCode
 from headgate_contract.signals import StopSignals
 from headgate_spark.runtime.answers import Stopping, read
 
@@ -164,6 +164,7 @@ class Stopper:
         if not self._stopping.some_are_cut:
             return
         self.is_unfinished = True
+        threading.excepthook = _print_unless_cut
         self._may_leave.wait()
         until = time.monotonic() + TOLD_SECONDS
         while self._in_script and not self._script_was_told and time.monotonic() < until:
@@ -186,6 +187,12 @@ def _waits_for_threads(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _print_unless_cut(ended: threading.ExceptHookArgs) -> None:
+    """Print what has ended a thread of the script, but for the end of its query, of which the log tells."""
+    if CUT not in str(ended.exc_value):
+        threading.__excepthook__(ended)
 
 
 _MASK = threading.local()

@@ -20,10 +20,11 @@ def mark():
     Path(target, "_SUCCESS").touch()
 
 
-if waits == "thread":
+if waits in ("thread", "left"):
     waiting = threading.Thread(target=mark)
     waiting.start()
-    waiting.join()
+    if waits == "thread":
+        waiting.join()
 elif waits == "poll":
     while query.isActive:
         time.sleep(0.1)
