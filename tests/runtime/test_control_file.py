@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from headgate_contract import ControlDocument, RefusalReason
-from headgate_contract.receiving import unknown_members, write
+from headgate_contract.receiving import take, write
 from headgate_spark.engine import control_file
 from headgate_spark.engine.control_file import ControlFileWatch
 
@@ -68,7 +68,7 @@ def test_members_that_are_not_known_are_told_once_with_the_nearest_name(watched)
 def test_a_document_that_is_written_by_the_contract_has_no_unknown_member():
     text = (Path(__file__).parents[2] / "docs/control-document.md").read_text(encoding="utf-8")
     full = text.partition("## A full example")[2].partition("```json\n")[2].partition("```")[0]
-    assert list(unknown_members(full)) == []
+    assert list(take(full).unknown) == []
 
 
 def test_a_file_that_is_not_there_yet_is_no_refusal(watched):

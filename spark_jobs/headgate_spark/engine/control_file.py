@@ -18,7 +18,7 @@ from pathlib import Path
 import structlog
 
 from headgate_contract import ControlDocument, Inbox, Refusal, RefusalReason
-from headgate_contract.receiving import unknown_members
+from headgate_contract.receiving import Taken
 
 log = structlog.get_logger("headgate")
 
@@ -71,15 +71,16 @@ class ControlFileWatch:
         self._signature = () if isinstance(found, Refusal) else signature
         before = self._inbox
         self._inbox = before.receive(found)
-        if isinstance(found, str) and self._inbox.refusal is None and self._inbox is not before:
-            self._tell_unknown(tuple(islice(unknown_members(found), _LISTED + 1)))
+        if self._inbox.taken is not None and self._inbox.taken is not before.taken:
+            self._tell_unknown(self._inbox.taken)
         if self._inbox.document is not None and self._inbox.document != before.document:
             self._on_document(self._inbox.document)
         if self._inbox.refusal is not None and self._inbox is not before:
             self._on_refusal(self._inbox.refusal, self._inbox.unread is not None)
 
-    def _tell_unknown(self, members: tuple[str, ...]) -> None:
+    def _tell_unknown(self, taken: Taken) -> None:
         """Log what the document in force says in vain, where it is not what was logged last."""
+        members = () if taken.is_newer else tuple(islice(taken.unknown, _LISTED + 1))
         if members and members != self._unknown:
             more = "; and more" if len(members) > _LISTED else ""
             log.warning(
