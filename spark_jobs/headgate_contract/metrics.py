@@ -89,6 +89,10 @@ CONTROL_UNREAD = _cause(
     "control_unread",
     "1 while nothing is read, for want of a control document that can be acted by; cause has why and what to do.",
 )
+CONTROL_UNKNOWN = _cause(
+    "control_unknown",
+    "1 while the control document has members that the driver does not know; cause names them and says what to do.",
+)
 EXECUTORS_WANTED = _gauge("executors_wanted", "Executors that the driver has asked its cluster for.")
 EXECUTORS = _gauge("executors", "Executors that have registered with the driver.")
 EXECUTORS_REFUSED = _cause(

@@ -50,7 +50,7 @@ class FailedQueries:
     failures = 0
     publish_failures: Mapping[tuple[str, str], int] = {}
     runs: tuple[object, ...] = ()
-    documents = SimpleNamespace(generation=None, refused={}, failures=0, unread=None)
+    documents = SimpleNamespace(generation=None, refused={}, failures=0, unread=None, unknown=None)
     table = SimpleNamespace(unplanned=(), unmatched=(), unfenced=(), is_stopping=False)
     endings = SimpleNamespace(
         runs=(SimpleNamespace(name="delays"),),
@@ -172,7 +172,11 @@ def told_where_everything_is_known() -> Mapping[str, Any]:
     """Every family of a scrape of a driver of which everything is known, by its name in the contract."""
     governor = SimpleNamespace(
         documents=SimpleNamespace(
-            generation=3, refused=dict.fromkeys(RefusalReason, 1), failures=1, unread="it is cut short"
+            generation=3,
+            refused=dict.fromkeys(RefusalReason, 1),
+            failures=1,
+            unread="it is cut short",
+            unknown="it says more",
         ),
         table=SimpleNamespace(
             unplanned=("clicks",),
