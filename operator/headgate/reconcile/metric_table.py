@@ -198,6 +198,7 @@ _ROWS = (
     _row(metrics.SETTING_UNMATCHED, "unmatched", sentences),
     _row(metrics.CHECKPOINT_UNFENCED, "unfenced", sentences),
     _row(metrics.CONTROL_UNREAD, "control_unread", sentences),
+    _row(metrics.CONTROL_UNKNOWN, "control_unknown", sentences),
     # A query
     _row(metrics.QUERY_ACTIVE, "active", flag, Column.EXCEPTIONS),
     _row(metrics.QUERY_FAILED, "failure", sentence),

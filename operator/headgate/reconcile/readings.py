@@ -155,6 +155,8 @@ class DriverMetrics(msgspec.Struct, kw_only=True, gc=False):
     """Why nothing, or not enough, keeps second drivers off checkpoints, each as a sentence."""
     control_unread: tuple[str, ...] = ()
     """Why nothing is read: there is a control document that the driver cannot act by, and none is in force."""
+    control_unknown: tuple[str, ...] = ()
+    """Which members of its control document it does not know; nothing of an older runtime, which does not tell."""
     source_count: int = 0
     """Of all its queries."""
     older: dict[Column, float] = {}

@@ -26,6 +26,7 @@ def complaints_in(details: DriverMetrics, driver: DriverMetrics | None, watched:
         details.unmatched,
         details.unfenced,
         details.control_unread,
+        details.control_unknown,
         _without_lag(details, driver, watched),
         tuple(sorted(_of_queries(details))),
         tuple(sorted(_of_sources(details))),
