@@ -82,7 +82,8 @@ DRIVER_STOPPING = _gauge("driver_stopping", "1 while a stop waits for the runnin
 SPARK_INFO = _gauge("spark_info", "1; version is that of Spark in the driver.", "version")
 DRIVER_INFO = _gauge(
     "driver_info",
-    "1; lineage is the resource's uid and the attempt, where the operator has started the driver.",
+    "1; version is that of Headgate in the driver, lineage the resource's uid and the attempt.",
+    "version",
     "lineage",
 )
 CONTROL_UNREAD = _cause(

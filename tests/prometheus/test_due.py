@@ -101,6 +101,7 @@ COMPLAINTS = [
     DriverMetrics(control_unread=("generation 7: of a newer Headgate",)),
     DriverMetrics(control_unknown=("queries[delays].later",)),
     DriverMetrics(spark_version="4.0.5"),
+    DriverMetrics(headgate_version="0.2.0"),
     DriverMetrics(queries={"delays": QueryMetrics(failure="no space left")}),
     DriverMetrics(queries={"delays": QueryMetrics(unplanned=True)}),
     DriverMetrics(queries={"delays": QueryMetrics(trigger_problem="Spark 5")}),

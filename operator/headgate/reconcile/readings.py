@@ -145,6 +145,8 @@ class DriverMetrics(msgspec.Struct, kw_only=True, gc=False):
     control_generation: int | None = None
     stopping: bool | None = None
     spark_version: str | None = None
+    headgate_version: str | None = None
+    """`None`: it does not tell, as an older runtime."""
     executors: int | None = None
     """Those that have registered; `None` where their number is not known, or cannot be changed."""
     executors_refused: str | None = None
