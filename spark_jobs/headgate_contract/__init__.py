@@ -2,8 +2,8 @@
 
 Both sides import this package and nothing else of each other. It needs the standard library only, so that the
 runtime can be put into any Spark image, and so that an operator of one version can speak to a driver of
-another: unknown fields are ignored, a newer major version is refused and the last good document stays in
-force. What an exit code of the driver's means is here too, and what both do alike towards those who run them:
+another: unknown members are named and do nothing, a newer major version is refused and the last good document stays
+in force. What an exit code of the driver's means is here too, and what both do alike towards those who run them:
 where they listen, and how often a stop was asked for.
 """
 

@@ -61,11 +61,12 @@ def decode(kind: type[T], value: Any, path: str = "") -> T:
 def unknown(kind: Any, value: Any, path: str = "") -> Iterator[str]:
     """Yield a sentence for each member of `value`, which can be decoded as `kind`, that would be ignored.
 
-    Nobody takes a name that begins with `x-` for one of ours: it is a note of the writer's.
+    Nobody takes a name that begins with `x-` for one of ours: it is a note of the writer's. No value is told, which
+    may be a secret, and of a name no more than its beginning.
     """
     if get_origin(kind) is Mapping:
         for key, inner in value.items():
-            yield from unknown(get_args(kind)[1], inner, f"{path}[{key}]")
+            yield from unknown(get_args(kind)[1], inner, f"{path}[{key[:_LONGEST]}]")
     elif is_dataclass(kind) and isinstance(value, dict):
         hints = {member.key: member.hint for member in _members(kind)}  # type: ignore[arg-type]
         for key, inner in value.items():

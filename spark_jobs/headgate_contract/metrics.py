@@ -82,12 +82,17 @@ DRIVER_STOPPING = _gauge("driver_stopping", "1 while a stop waits for the runnin
 SPARK_INFO = _gauge("spark_info", "1; version is that of Spark in the driver.", "version")
 DRIVER_INFO = _gauge(
     "driver_info",
-    "1; lineage is the resource's uid and the attempt, where the operator has started the driver.",
+    "1; version is that of Headgate in the driver, lineage the resource's uid and the attempt.",
+    "version",
     "lineage",
 )
 CONTROL_UNREAD = _cause(
     "control_unread",
     "1 while nothing is read, for want of a control document that can be acted by; cause has why and what to do.",
+)
+CONTROL_UNKNOWN = _cause(
+    "control_unknown",
+    "1 while the control document has members that the driver does not know; cause names them and says what to do.",
 )
 EXECUTORS_WANTED = _gauge("executors_wanted", "Executors that the driver has asked its cluster for.")
 EXECUTORS = _gauge("executors", "Executors that have registered with the driver.")

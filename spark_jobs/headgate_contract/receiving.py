@@ -8,8 +8,9 @@ the next one, with the document in force and the refusal, if any, to be logged a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from headgate_contract.codec import DecodingError, decode, encode, unknown
 from headgate_contract.document import MAJOR_VERSION, MINOR_VERSION, ControlDocument
@@ -43,12 +44,37 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """A document that can be taken, and what else its text says."""
+
+    document: ControlDocument
+    members: Mapping[str, Any]
+    """As they stand in the text, without its version."""
+    is_newer: bool
+    """Its form is newer than the one that is known here, and may have members that are not."""
+
+    @property
+    def unknown(self) -> Iterator[str]:
+        """What it says in vain, a phrase each: members that are not known here."""
+        return unknown(ControlDocument, self.members)
+
+    @property
+    def says_more(self) -> bool:
+        """Whether it says what only its newer form has."""
+        return self.is_newer and next(self.unknown, None) is not None
+
+
+@dataclass(frozen=True, slots=True)
 class Inbox:
     """The document in force, what was found last, and what was wrong with it."""
 
-    document: ControlDocument | None = None
+    taken: Taken | None = None
     refusal: Refusal | None = None
     found: str | Refusal | None = None
+
+    @property
+    def document(self) -> ControlDocument | None:
+        return None if self.taken is None else self.taken.document
 
     @property
     def unread(self) -> Refusal | None:
@@ -65,12 +91,13 @@ class Inbox:
             return self
         if found is None:
             return replace(self, found=None, refusal=_missing(self))
-        outcome = read(found) if isinstance(found, str) else found
+        outcome = take(found) if isinstance(found, str) else found
         if isinstance(outcome, Refusal):
             return replace(self, found=found, refusal=outcome)
-        if self.document is not None and is_later(self.document.generation, outcome.generation):
+        generation = outcome.document.generation
+        if self.document is not None and is_later(self.document.generation, generation):
             in_force = self.document.generation
-            message = f"generation {outcome.generation} is older than {in_force}, which stays in force"
+            message = f"generation {generation} is older than {in_force}, which stays in force"
             return replace(self, found=found, refusal=Refusal(RefusalReason.OLDER_GENERATION, message))
         return Inbox(outcome, None, found)
 
@@ -93,35 +120,26 @@ def write(document: ControlDocument) -> str:
 
 def read(text: str) -> ControlDocument | Refusal:
     """Return the document in `text`, or why it cannot be taken."""
+    outcome = take(text)
+    return outcome if isinstance(outcome, Refusal) else outcome.document
+
+
+def take(text: str) -> Taken | Refusal:
+    """Return the document in `text` with what else that says, or why it cannot be taken."""
     try:
         members = json.loads(text)
     except (ValueError, RecursionError) as error:
         return Refusal(RefusalReason.MALFORMED, f"not JSON: {error}")
     if not isinstance(members, dict):
         return Refusal(RefusalReason.INVALID, "document: expected an object")
-    if (refusal := _version_refusal(members.get("schemaVersion"))) is not None:
+    version = members.pop("schemaVersion", None)
+    if (refusal := _version_refusal(version)) is not None:
         return refusal
     try:
-        return decode(ControlDocument, members)
+        document = decode(ControlDocument, members)
     except DecodingError as error:
         return Refusal(RefusalReason.INVALID, str(error))
-
-
-def unknown_members(text: str) -> Iterator[str]:
-    """Yield what a document that can be taken says in vain, a sentence each: mostly slips of whoever wrote it.
-
-    A document of a newer minor version may have members that this driver does not know.
-    """
-    members = json.loads(text)
-    if not _is_of_newer_form(members.pop("schemaVersion")):
-        yield from unknown(ControlDocument, members)
-
-
-def says_more(text: str) -> bool:
-    """Return whether a document that can be taken says what is not known here, as one of a newer form may."""
-    members = json.loads(text)
-    is_newer = _is_of_newer_form(members.pop("schemaVersion"))
-    return is_newer and any(True for _ in unknown(ControlDocument, members))
+    return Taken(document, members, _is_of_newer_form(version))
 
 
 def _is_of_newer_form(version: str) -> bool:

@@ -101,7 +101,14 @@ def test_every_name_that_the_operator_has_a_field_for_is_read() -> None:
     found = scraped(says(page(text.encode())))
     assert not isinstance(found, Outage)
     assert found.samples == len(names)
-    assert {*names, metrics.DRIVER_INFO.name} == READ
+    assert set(names) == READ
+
+
+def test_an_older_driver_that_does_not_tell_its_headgate_has_none_that_is_known() -> None:
+    found = scraped(says(page(b'headgate_driver_info{application="flights",lineage="a1/1"} 1\n')))
+    assert not isinstance(found, Outage)
+    assert found.driver.headgate_version is None
+    assert found.driver.says_nothing
 
 
 def test_texts_that_are_long_count_as_more_samples() -> None:

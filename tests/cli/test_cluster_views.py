@@ -158,6 +158,7 @@ def test_everything_that_is_known_is_shown() -> None:
     }
     found = with_status(
         state="Running",
+        headgateVersion="0.2.0",
         executorInstances=8,
         executorsRunning=3,
         queries=[
@@ -182,6 +183,7 @@ def test_everything_that_is_known_is_shown() -> None:
     )
     text = described(found)
 
+    assert "headgate   0.2.0" in text
     assert "executors  3 running, 8 asked for; if that lasts, ExecutorsMissing says why" in text
     assert "query q  BACKLOG by WatermarkLag for 12m, 3 changes in this attempt" in text
     assert "last change in force" in text

@@ -98,6 +98,7 @@ def runs(cluster: HttpCluster, *conditions: Manifest, **status: Any) -> None:
             "controlGeneration": 3,
             "acknowledgedGeneration": 3,
             "sparkVersion": "4.3.0",
+            "headgateVersion": __version__,
             "conditions": list(said.values()),
             "queries": [{"name": "q", "sources": [{"name": "flights"}]}],
             **status,
@@ -127,6 +128,7 @@ def test_where_nothing_is_in_the_way_every_check_says_so(headgate: Headgate, wel
         "ok       control of default/flights",
         "ok       sources of default/flights",
         "ok       spark of default/flights",
+        "ok       headgate of default/flights",
     ]
     assert {request.method for request in well.requests} == {"GET", "POST"}
     posted = {request.path for request in well.requests if request.method == "POST"}
@@ -353,6 +355,8 @@ OUTAGE = condition("MetricsAvailable", "False", "QueryTimeout", "no answer withi
         ([], {"sparkVersion": "4.30.0"}, "spark", "problem", "is not made"),
         ([], {"sparkVersion": "4.2.0"}, "spark", "warning", "spec.sparkVersion says 4.3"),
         ([], {"sparkVersion": None}, "spark", "unknown", "has not reported"),
+        ([], {"headgateVersion": "0.0.9"}, "headgate", "warning", "the driver runs Headgate 0.0.9"),
+        ([], {"headgateVersion": None}, "headgate", "unknown", "has not reported which Headgate"),
         ([condition("ExecutorsMissing", "True", "QuotaUsedUp")], {}, "executors", "warning", "QuotaUsedUp"),
         (
             [condition("Stalled", "True", "InvalidSetup")],

@@ -18,6 +18,7 @@ import pytest
 from headgate.adapters.address import Address
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate.adapters.metrics.scrape import Page, scrape
+from headgate.reconcile.document import next_document
 from headgate_contract import ControlDocument, RefusalReason
 from headgate_contract.codec import encode
 from headgate_contract.document import MAJOR_VERSION, MINOR_VERSION
@@ -48,6 +49,7 @@ from support.contract_versions import (
 )
 from support.crd_compatibility import breaks
 from support.http_server import Handler, serving
+from support.looping import application, query, source
 from support.operating import KEY
 
 VERSIONS = pytest.mark.parametrize("kept", versions(), ids=lambda folder: folder.name)
@@ -106,6 +108,18 @@ def test_a_runtime_of_that_version_takes_todays_documents_and_acts_by_all_that_i
         assert dict(leaves(by_the_older)).items() <= dict(leaves(encode(document))).items()
     known = {path for path, _ in leaves(json.loads((kept / DOCUMENT).read_text()))} - {("schemaVersion",)}
     assert known <= dict(leaves(taken[0])).keys(), "it is told all that it has ever been told"
+
+
+@pytest.mark.parametrize("kept", versions()[2:], ids=lambda folder: folder.name)
+def test_a_runtime_of_that_version_is_told_nothing_new_that_nobody_has_set(kept: Path) -> None:
+    """It tells each member that it does not know: one that only has its default is not written (`None`)."""
+    aligned = {"group": "air", "maxDrift": "1h"}
+    sources = [source(alignment=aligned, rateLimit={"recordsPerSecond": 5, "duringBacklog": "Unlimited"})]
+    declared = application(queries=[query(sources=sources)])
+    document = next_document(declared, {}, published=None, last_generation=0)
+    known = {path for path, _ in leaves(json.loads((kept / DOCUMENT).read_text()))}
+
+    assert {path for path, _ in leaves(json.loads(write(document)))} <= known
 
 
 @VERSIONS

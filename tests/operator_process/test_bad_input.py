@@ -58,7 +58,7 @@ def without_a_setting(schema: Schema) -> None:
 
 
 def with_a_setting(schema: Schema) -> None:
-    of_queries(schema)["priority"] = {"type": "integer"}
+    of_queries(schema)["priority"] = {"type": "integer", "default": 3}  # which the API server fills in
 
 
 def test_a_crd_that_is_too_old_to_write_to_is_waited_for(start, served: Served) -> None:

@@ -1,10 +1,13 @@
 """Whatever the order in which Spark asks the sources of a query, it is planned as one."""
 
+from collections.abc import Collection, Mapping
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_spark.planner.event_times import EventTimesUnknownError, Split
 from headgate_spark.planner.model import (
     BatchReport,
     Hold,
@@ -18,7 +21,7 @@ from headgate_spark.planner.model import (
 from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.state import QueryState
 from support.aligned_spark import Driver, backlog, member
-from support.event_logs import event_time
+from support.event_logs import FakeEventTimes, event_time
 from support.examples import examples
 from support.scripted_spark import ScriptedSpark, Stream, Uncounted
 
@@ -111,6 +114,7 @@ def test_every_source_has_its_turn_in_a_query_that_is_restarted_after_a_few_batc
 ):
     most = data.draw(st.integers(1, len(order) - 1), label="records of a batch")
     files = data.draw(st.sets(st.sampled_from(order)), label="sources of files")
+    empty = 0 if files else data.draw(st.integers(0, 2), label="batches without data for each with some")
     sources = {name: Stream(name, {"0": 100}) for name in sorted({*order} - files)}
     sources |= {name: Uncounted(name, ReadLimit.FILES, [1] * 100) for name in sorted(files)}
     control = QueryControl(batch=BatchControl(initial_records=most, max_records=most))
@@ -121,7 +125,7 @@ def test_every_source_has_its_turn_in_a_query_that_is_restarted_after_a_few_batc
             control=control,
             order=order,
             resumed=resumed,
-            last_batch=ran - 1 if ran else None,
+            last_batch=ran * (1 + empty) - 1 if ran else None,
         )
         spark.run_until(lambda told=spark: len(told.batches) == batches)
     assert all(source.pending < 100 for source in sources.values())
@@ -138,6 +142,30 @@ def test_members_that_wait_for_another_keep_no_turn_from_the_others(ahead: int, 
     run = Driver().query("q", control, **late, behind={"0": list(range(10_000))}, other={"0": [5] * 1000})
     run.spark.run_for(30)
     assert min(run.ends[name]["0"] for name in ("behind", "other")) >= 14
+
+
+class SilentEventTimes(FakeEventTimes):
+    """Of a source whose broker does not answer."""
+
+    def expect(self, ends: Mapping[Split, int]) -> None:
+        super().expect({split: end for split, end in ends.items() if split.source != "silent"})
+
+    def _ask(self, splits: Collection[Split]) -> None:
+        if any(split.source == "silent" for split in splits):
+            raise EventTimesUnknownError("source silent: its broker does not answer")
+
+
+@pytest.mark.parametrize("order", [("silent", "other"), ("other", "silent")])
+def test_a_group_that_cannot_move_keeps_no_turn_from_another(order: tuple[str, str]):
+    control = QueryControl(
+        interval_seconds=1,
+        batch=BatchControl(initial_records=1, max_records=1),
+        sources={name: member(1.0, group=name) for name in order},
+    )
+    run = Driver(SilentEventTimes).query("q", control, **{name: {"0": list(range(1000))} for name in order})
+    run.spark.run_for(30)
+    assert run.ends["silent"]["0"] == 0
+    assert run.ends["other"]["0"] >= 14
 
 
 @given(orders())

@@ -161,15 +161,15 @@ def test_a_driver_of_another_namespace_or_attempt_is_not_taken_for_one_of_the_sa
     drivers.located[FLIGHTS] = drivers.located[FLIGHTS]._replace(lineage="a1/1")
     poller = drivers.poller(FLIGHTS)
     pending = []
-    for lineage in (None, "b2/1", "a1/1", "a1/2"):
+    for lineage in (None, "", "b2/1", "a1/1", "a1/2"):
         said.values = {key: value for key, value in said.values.items() if key[0] != names.DRIVER_INFO.name}
         if lineage is not None:
-            said.set(names.DRIVER_INFO, 1, lineage=lineage)
+            said.set(names.DRIVER_INFO, 1, version="0.2.0", lineage=lineage)
         said.source(pending=5.0 + len(pending))
         poller.poll(100.0 + 5 * len(pending))
         pending.append(delays(poller).sources["flights"].pending_records)
-    assert pending == [5, 5, 7, 7], "one that does not say it is taken, as of an older runtime"
-    found = poller.metrics(FLIGHTS).sample(115.0, 1)
+    assert pending == [5, 6, 6, 8, 8], "one that does not say it is taken, as of an older runtime"
+    found = poller.metrics(FLIGHTS).sample(120.0, 1)
     assert isinstance(found, Outage)
     assert "serves metrics of a driver of lineage 'a1/2', not a1/1: the address" in found.message
 

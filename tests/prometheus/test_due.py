@@ -99,7 +99,9 @@ COMPLAINTS = [
     DriverMetrics(unmatched=("spark.headgate.queries.delay.interval is of no query",)),
     DriverMetrics(unfenced=("s3a://flights: nothing",)),
     DriverMetrics(control_unread=("generation 7: of a newer Headgate",)),
+    DriverMetrics(control_unknown=("queries[delays].later",)),
     DriverMetrics(spark_version="4.0.5"),
+    DriverMetrics(headgate_version="0.2.0"),
     DriverMetrics(queries={"delays": QueryMetrics(failure="no space left")}),
     DriverMetrics(queries={"delays": QueryMetrics(unplanned=True)}),
     DriverMetrics(queries={"delays": QueryMetrics(trigger_problem="Spark 5")}),
@@ -114,9 +116,12 @@ COMPLAINTS = [
 ]
 
 
-@pytest.mark.parametrize("before", range(len(COMPLAINTS)))
-def test_whatever_a_driver_complains_of_is_worth_one_reconcile_once_it_is_read(before: int) -> None:
-    after = (before + 1) % len(COMPLAINTS)
+@pytest.mark.parametrize(
+    ("before", "after"), [(n, after) for n in range(1, len(COMPLAINTS)) for after in sorted({0, n - 1})]
+)
+def test_whatever_a_driver_complains_of_is_worth_one_reconcile_once_it_is_read(
+    before: int, after: int
+) -> None:
     watched, given = Watched(), []
     for t, details in enumerate((before, before, after, after, before)):
         found, now = {KEY: COMPLAINTS[details]}, 1000.0 + 5 * t

@@ -366,6 +366,7 @@ def on_spark(version: str, declared: str | None) -> Loop:
     loop = Loop(declared=application() if declared is None else application(sparkVersion=declared))
     loop.run_until_running()
     loop.world.metrics.values.append((names.SPARK_INFO.name, {"version": version}, 1.0))
+    loop.world.metrics.values.append((names.DRIVER_INFO.name, {"version": "0.2.0", "lineage": "a1/1"}, 1.0))
     loop.reconcile()
     return loop
 
@@ -397,7 +398,7 @@ def test_the_version_is_known_of_the_attempt_that_has_told_it() -> None:
     loop.world.metrics.outage = NO_SERIES
     loop.reconcile(120)
     assert loop.memory.status is not None
-    assert loop.memory.status.spark_version == "4.3.0"
+    assert (loop.memory.status.spark_version, loop.memory.status.headgate_version) == ("4.3.0", "0.2.0")
     loop.world.drivers.ends(0, at=loop.now)
     loop.reconcile()
-    assert loop.memory.status.spark_version is None
+    assert (loop.memory.status.spark_version, loop.memory.status.headgate_version) == (None, None)

@@ -478,6 +478,7 @@ def test_a_property_of_a_query_that_the_job_does_not_have_is_told_once() -> None
             "checkpoint s3a://b/ck of query delays has no fence: s3a://b/ck.headgate cannot be used (403 Forbidden)",
         ),
         ("headgate_control_unread", "ControlUnread", "nothing is read: the control document may limit it"),
+        ("headgate_control_unknown", "UnknownSetting", "members that are not known: queries[delays].later"),
     ],
 )
 def test_what_a_driver_complains_of_is_told_once(metric: str, reason: str, cause: str) -> None:
@@ -492,7 +493,9 @@ def test_what_a_driver_complains_of_is_told_once(metric: str, reason: str, cause
         return [event.message for event in events if event.reason == reason]
 
     assert told() == [cause]
+    written = len(loop.world.reports.statuses)
     assert told() == []
+    assert len(loop.world.reports.statuses) == written
 
 
 @pytest.mark.parametrize("entry", ["delays/flihgts", "flights", "delay/flights"])

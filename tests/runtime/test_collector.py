@@ -11,6 +11,7 @@ from headgate_contract import RefusalReason
 from headgate_contract import metrics as m
 from headgate_contract.held import HeldBy
 from headgate_contract.lag_votes import LagVoter
+from headgate_spark import __version__
 from headgate_spark.exporter.collector import MOST_NAMED, DriverCollector, of_member
 from headgate_spark.exporter.server import Exporter
 from headgate_spark.planner.model import AlignmentSnapshot, QuerySnapshot, ReadLimit, SourceSnapshot
@@ -50,7 +51,7 @@ class FailedQueries:
     failures = 0
     publish_failures: Mapping[tuple[str, str], int] = {}
     runs: tuple[object, ...] = ()
-    documents = SimpleNamespace(generation=None, refused={}, failures=0, unread=None)
+    documents = SimpleNamespace(generation=None, refused={}, failures=0, unread=None, unknown=None)
     table = SimpleNamespace(unplanned=(), unmatched=(), unfenced=(), is_stopping=False)
     endings = SimpleNamespace(
         runs=(SimpleNamespace(name="delays"),),
@@ -172,7 +173,11 @@ def told_where_everything_is_known() -> Mapping[str, Any]:
     """Every family of a scrape of a driver of which everything is known, by its name in the contract."""
     governor = SimpleNamespace(
         documents=SimpleNamespace(
-            generation=3, refused=dict.fromkeys(RefusalReason, 1), failures=1, unread="it is cut short"
+            generation=3,
+            refused=dict.fromkeys(RefusalReason, 1),
+            failures=1,
+            unread="it is cut short",
+            unknown="it says more",
         ),
         table=SimpleNamespace(
             unplanned=("clicks",),
@@ -205,6 +210,14 @@ def test_where_everything_is_known_a_scrape_has_all_of_the_contract_and_nothing_
         (name, family.type, frozenset(label for s in family.samples for label in s.labels) - {"le"})
         for name, family in told.items()
     } == {(metric.name, metric.kind.value, frozenset({"application", *metric.labels})) for metric in m.ALL}
+
+
+def test_a_driver_says_which_headgate_it_has_also_where_nobody_has_said_whose_it_is() -> None:
+    for lineage in ("", "a1/1"):
+        [info] = [f for f in Exporter("flights", lineage).registry.collect() if f.name == m.DRIVER_INFO.name]
+        assert [(s.labels, s.value) for s in info.samples] == [
+            ({"application": "flights", "version": __version__, "lineage": lineage}, 1.0)
+        ]
 
 
 def test_the_normal_pace_is_nothing_that_a_source_is_held_back_by() -> None:

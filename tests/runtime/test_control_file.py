@@ -1,6 +1,7 @@
 """The control document as a file: what changes is handed on, and nothing that is found can hurt."""
 
 import errno
+import json
 import os
 import threading
 from pathlib import Path
@@ -9,9 +10,14 @@ import pytest
 import structlog
 
 from headgate_contract import ControlDocument, RefusalReason
-from headgate_contract.receiving import unknown_members, write
+from headgate_contract.receiving import take, write
+from headgate_spark import __version__
 from headgate_spark.engine import control_file
 from headgate_spark.engine.control_file import ControlFileWatch
+from headgate_spark.engine.delivery import Delivery
+from headgate_spark.engine.refusals import unknown_members
+from headgate_spark.runtime.driver import Runtime
+from headgate_spark.runtime.settings import ProcessSettings
 
 
 @pytest.fixture
@@ -43,10 +49,20 @@ def test_a_document_is_handed_on_once(watched):
     assert refusals == []
 
 
-def test_members_that_are_not_known_are_told_once_with_the_nearest_name(watched):
-    path, control, documents, refusals = watched
+NOT_KNOWN = (
+    "the control document has members that are not known to this driver's Headgate "
+    f"({__version__}), and do nothing"
+)
+
+
+def test_members_that_are_not_known_are_told_once_as_slips_or_as_those_of_a_newer_form(tmp_path):
+    path, documents, delivery = tmp_path / "control.json", [], Delivery(lambda _: None, lambda: None)
+    control = ControlFileWatch(
+        path, on_taken=delivery.took, on_document=documents.append, on_refusal=lambda *_: None
+    )
     source = '{"rateLimit":{"recordPerSecond":5},"x-note":1,"zebra":{}}'
     query = f'{{"intervalSecond":5,"sources":{{"s":{source}}}}}'
+    said = []
     with structlog.testing.capture_logs() as logged:
         for version, generation in (("1.2", 1), ("1.2", 2), ("1.99", 3)):
             replace(
@@ -54,21 +70,50 @@ def test_members_that_are_not_known_are_told_once_with_the_nearest_name(watched)
                 f'{{"schemaVersion":"{version}","generation":{generation},"queries":{{"q":{query}}}}}',
             )
             control.poll()
-    (warning,) = logged
-    assert warning["log_level"] == "warning"
-    assert warning["problem"] == (
-        "queries[q].intervalSecond; did you mean intervalSeconds?; "
+            said.append(delivery.unknown)
+    slips = (
+        f"{NOT_KNOWN}; correct their names: queries[q].intervalSecond; did you mean intervalSeconds?; "
         "queries[q].sources[s].rateLimit.recordPerSecond; did you mean recordsPerSecond?; "
         "queries[q].sources[s].zebra"
     )
+    newer = (
+        f"{NOT_KNOWN}; give the job the newer Headgate that wrote it, by jar or image, or take them out: "
+        "queries[q].intervalSecond; queries[q].sources[s].rateLimit.recordPerSecond; queries[q].sources[s].zebra"
+    )
+    assert said == [slips, slips, newer]
+    assert [(line["log_level"], line["event"]) for line in logged] == [("warning", slips), ("warning", newer)]
     assert [document.generation for document in documents] == [1, 2, 3]
-    assert refusals == []
+    replace(path, write(ControlDocument(generation=4)))
+    control.poll()
+    assert delivery.unknown is None
+
+
+def test_a_driver_tells_what_it_does_not_know_of_its_document(tmp_path):
+    path = tmp_path / "control.json"
+    runtime = Runtime(ProcessSettings(token="t", pid=1, application="flights", control=path))
+    replace(path, '{"schemaVersion":"1.2","generation":1,"later":1}')
+    runtime._control.poll()
+    assert runtime.governor.documents.unknown == f"{NOT_KNOWN}; correct their names: later"
+
+
+def test_of_many_members_that_are_not_known_a_few_are_told():
+    taken = take(json.dumps({"schemaVersion": "1.2", "generation": 1} | dict.fromkeys("abcdef", 1)))
+    assert unknown_members(taken) == f"{NOT_KNOWN}; correct their names: a; b; c; d; e; and more"
+
+
+def test_of_long_names_the_beginning_is_told_and_of_what_they_are_set_to_nothing():
+    name = "n" * 100_000
+    queries = {name: {"sources": {name: {name: "hunter2"}}}}
+    cut = "n" * 60
+    taken = take(json.dumps({"schemaVersion": "1.2", "generation": 1, "queries": queries}))
+    told = f"{NOT_KNOWN}; correct their names: queries[{cut}].sources[{cut}].{cut}"
+    assert unknown_members(taken) == told
 
 
 def test_a_document_that_is_written_by_the_contract_has_no_unknown_member():
     text = (Path(__file__).parents[2] / "docs/control-document.md").read_text(encoding="utf-8")
     full = text.partition("## A full example")[2].partition("```json\n")[2].partition("```")[0]
-    assert list(unknown_members(full)) == []
+    assert list(take(full).unknown) == []
 
 
 def test_a_file_that_is_not_there_yet_is_no_refusal(watched):

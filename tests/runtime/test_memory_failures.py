@@ -214,6 +214,10 @@ class Measures:
         return nullcontext()
 
 
+BESIDE = "/ck.headgate"
+HEAP = "java.lang.OutOfMemoryError: Java heap space"
+
+
 class DriverProcess:
     """A governor, as each start of a driver makes one."""
 
@@ -234,10 +238,16 @@ class DriverProcess:
     def give_up(self):
         self.given_up += 1
 
-    def run(self, causes, *, number=1):
+    def run(self, causes, *, number=1, checkpoint="/ck"):
         """Start the query, and let it fail of `causes`; `None`: it does not end. Returns what the source was told."""
         thread = f"stream execution thread for orders [id = 1, runId = r{number}]"
-        described = {"handle": number, "thread": thread, "checkpoint": "/ck", "format": "replay", "api": "v2"}
+        described = {
+            "handle": number,
+            "thread": thread,
+            "checkpoint": checkpoint,
+            "format": "replay",
+            "api": "v2",
+        }
         begins(self.governor, run=f"r{number}", name="orders")
         answer = self.governor.opened(number, json.dumps(described))
         if causes is not None:
@@ -252,7 +262,7 @@ def test_a_batch_is_tried_once_more_and_then_no_more():
     assert first.governor.endings.too_large == {}
     second = DriverProcess(checkpoint)
     second.run("java.lang.OutOfMemoryError: Java heap space")
-    assert second.governor.endings.too_large["orders"].failure == MemoryFailure(batch=7, times=2)
+    assert second.governor.endings.too_large[BESIDE].failure == MemoryFailure(batch=7, times=2)
     assert not second.governor.endings.gave_up
 
 
@@ -264,6 +274,33 @@ def test_a_job_that_starts_its_query_again_by_itself_is_ended():
     assert driver.run(None, number=3).startswith("refuse:query orders: batch 7 has failed 2 times")
     assert driver.governor.endings.gave_up
     assert driver.given_up == 1
+
+
+def test_a_query_of_the_same_name_on_another_checkpoint_hides_no_batch_that_did_not_fit():
+    driver = DriverProcess(UnfinishedCheckpoint())
+    for number in (1, 2):
+        driver.run(HEAP, number=number)
+    full, driver.checkpoint = driver.checkpoint, UnfinishedCheckpoint()
+    assert driver.run("java.net.ConnectException: refused", number=3, checkpoint="/other") == "ok"
+    assert set(driver.governor.endings.too_large) == {BESIDE}
+    assert driver.governor.endings.explanations == ["query orders: java.net.ConnectException: refused"]
+    driver.checkpoint = full
+    refused = driver.run(None, number=4)
+    assert refused.startswith("refuse:query orders: batch 7 has failed 2 times")
+    driver.governor.ended("r4", failure(refused.removeprefix("refuse:")))
+    assert list(driver.governor.endings.failures.values()) == [refused.removeprefix("refuse:")]
+    assert driver.governor.endings.explanations == [], "the launcher says it"
+
+
+def test_the_end_of_the_driver_before_is_held_against_a_query_once_on_each_of_its_checkpoints():
+    driver = DriverProcess(UnfinishedCheckpoint(), follows_oom_kill=True)
+    one, other = driver.checkpoint, UnfinishedCheckpoint()
+    for number, checkpoint in enumerate((one, other, one, other)):
+        driver.checkpoint = checkpoint
+        at = "/ck" if checkpoint is one else "/other"
+        assert driver.run("java.lang.ArithmeticException: / by zero", number=number, checkpoint=at) == "ok"
+    for checkpoint in (one, other):
+        assert BatchMemory.of(checkpoint.batches.load()).failure == MemoryFailure(batch=7, times=1)
 
 
 class Gauge:
@@ -280,15 +317,15 @@ class Gauge:
 
 
 @pytest.mark.parametrize(
-    "change", ["another checkpoint", "begun anew in its place", "more shuffle partitions"]
+    "change", ["another in its place", "begun anew in its place", "more shuffle partitions"]
 )
 def test_a_query_that_is_started_with_another_batch_or_more_room_is_not_held_to_the_failure(change):
     checkpoint, gauge = UnfinishedCheckpoint(), Gauge()
     driver = DriverProcess(checkpoint, gauge=gauge)
     for number in (1, 2):
         driver.run("java.lang.OutOfMemoryError: Java heap space", number=number)
-    assert set(driver.governor.endings.too_large) == {"orders"}
-    if change == "another checkpoint":
+    assert set(driver.governor.endings.too_large) == {BESIDE}
+    if change == "another in its place":
         driver.checkpoint = UnfinishedCheckpoint()
     elif change == "begun anew in its place":
         checkpoint.resumption = Resumption
@@ -328,7 +365,7 @@ def test_a_jvm_without_memory_counts_for_the_batch_that_was_running_and_only_onc
         driver.governor.endings.jvm_ran_out_of_memory()
         driver.governor.endings.jvm_ran_out_of_memory()
         assert BatchMemory.of(checkpoint.batches.load()).failure == MemoryFailure(batch=7, times=times)
-    assert set(driver.governor.endings.too_large) == {"orders"}
+    assert set(driver.governor.endings.too_large) == {BESIDE}
 
 
 def test_a_jvm_that_was_killed_without_a_reason_is_not_held_against_its_batch_the_first_time():
@@ -338,7 +375,7 @@ def test_a_jvm_that_was_killed_without_a_reason_is_not_held_against_its_batch_th
         driver.run(None)
         driver.governor.endings.jvm_ran_out_of_memory(certain=False)
         assert BatchMemory.of(checkpoint.batches.load()).failure == MemoryFailure(batch=7, times=times)
-        assert ("orders" in driver.governor.endings.too_large) is is_final
+        assert (BESIDE in driver.governor.endings.too_large) is is_final
 
 
 def test_a_driver_that_was_killed_whole_is_counted_by_the_one_after_it_which_tries_once():
@@ -429,7 +466,7 @@ def test_the_end_of_the_script_waits_for_what_the_end_of_a_query_is_finding_out(
     found = set(driver.governor.endings.too_large)
     script_ended.set()
     ending.join()
-    assert found == {"orders"}
+    assert found == {BESIDE}
 
 
 # Without the JVM

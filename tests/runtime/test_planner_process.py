@@ -91,6 +91,7 @@ def test_one_that_hangs_is_ended_and_whoever_has_asked_it_asks_the_next_one(
     finally:
         hanging.kill()
     assert stops(planner) == NOTHING_TO_STOP
+    wait_until(lambda: running(planner) is not hanging, "the next one")
 
 
 def test_one_that_stands_still_for_a_moment_is_not_ended(

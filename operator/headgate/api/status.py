@@ -235,6 +235,9 @@ class SparkApplicationStatus(StatusModel):
     """Number of the driver's run, counted from 1; each restart makes a new attempt."""
     spark_version: Word | None = None
     """Version of Spark that the driver reports."""
+    headgate_version: Word | None = None
+    """Version of Headgate that the driver reports; an older one reports none. Settings that it does not know do
+    nothing, and an Event names them (`UnknownSetting`)."""
     executor_instances: Count | None = None
     """Executors asked for now."""
     executors_running: Count | None = None

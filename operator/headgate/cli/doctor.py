@@ -40,8 +40,8 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
 
     In a cluster it checks the versions of API server, CRD and operator, who leads, the operator's rights in the
     namespace, and whether Prometheus answers. For each application it checks whether its metrics arrive, its control
-    document is in force, its driver reaches its sources and its Spark fits, and what keeps a query out of real-time
-    mode. With --local it checks Python, Java, Spark and the shim: it runs a query of a few records under
+    document is in force, its driver reaches its sources, its Spark and Headgate fit, and what keeps a query out of
+    real-time mode. With --local it checks Python, Java, Spark and the shim: it runs a query of a few records under
     headgate-run, which takes some ten seconds. It changes nothing.
 
     Exit code 0: no problem was found; warnings, and what cannot be seen, do not count. 1: there is a problem, or the

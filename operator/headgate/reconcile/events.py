@@ -46,6 +46,8 @@ CHECKPOINT_UNFENCED = "CheckpointUnfenced"
 """Nothing, or not enough, keeps a second driver off a checkpoint."""
 CONTROL_UNREAD = "ControlUnread"
 """A driver cannot act by its control document, has no other, and reads nothing until it has."""
+UNKNOWN_SETTING = "UnknownSetting"
+"""A driver does not know a setting of its control document, as an older runtime, and does without."""
 SPARK_VERSION_DIFFERS = "SparkVersionDiffers"
 """The resource expects another version of Spark than the driver runs."""
 UNPLANNED_QUERY = "UnplannedQuery"
@@ -176,6 +178,7 @@ def complaints(application: SparkApplication, seen: Seen) -> Iterator[Problem]:
     if (driver := seen.metrics) is None:
         return
     yield from (Problem(CONTROL_UNREAD, message) for message in driver.control_unread)
+    yield from (Problem(UNKNOWN_SETTING, message) for message in driver.control_unknown)
     yield from (Problem(CHECKPOINT_UNFENCED, message) for message in driver.unfenced)
     expected, found = application.spec.spark_version, driver.spark_version
     if expected is not None and found is not None and not f"{found}.".startswith(f"{expected}."):

@@ -121,14 +121,16 @@ def whole(field: str) -> Put:
 
 
 def text(field: str) -> Put:
-    """Return what puts the text of the label; of several the last by the alphabet, whatever their order."""
-    return lambda where, detail, _: setattr(where, field, max(getattr(where, field) or "", detail))
+    """Return what puts the text of the label; of several the last by the alphabet, whatever their order.
+
+    A series without it says nothing: an older driver may have it without a label that was added since.
+    """
+    return lambda where, detail, _: setattr(where, field, max(getattr(where, field) or "", detail) or None)
 
 
 def sentence(field: str) -> Put:
     """Return what puts the words in the label, without what looks like a secret: it is the job's to choose."""
-    put = text(field)
-    return lambda where, detail, value: put(where, _told(detail), value)
+    return lambda where, detail, _: setattr(where, field, max(getattr(where, field) or "", _told(detail)))
 
 
 def sentences(field: str) -> Put:
@@ -193,11 +195,13 @@ _ROWS = (
     _row(metrics.CONTROL_GENERATION, "control_generation", whole, Column.DRIVERS),
     _row(metrics.DRIVER_STOPPING, "stopping", flag),
     _row(metrics.SPARK_INFO, "spark_version", text),
+    _row(metrics.DRIVER_INFO, "headgate_version", text),
     _row(metrics.EXECUTORS, "executors", whole),
     _row(metrics.EXECUTORS_REFUSED, "executors_refused", sentence),
     _row(metrics.SETTING_UNMATCHED, "unmatched", sentences),
     _row(metrics.CHECKPOINT_UNFENCED, "unfenced", sentences),
     _row(metrics.CONTROL_UNREAD, "control_unread", sentences),
+    _row(metrics.CONTROL_UNKNOWN, "control_unknown", sentences),
     # A query
     _row(metrics.QUERY_ACTIVE, "active", flag, Column.EXCEPTIONS),
     _row(metrics.QUERY_FAILED, "failure", sentence),

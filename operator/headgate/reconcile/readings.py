@@ -145,6 +145,8 @@ class DriverMetrics(msgspec.Struct, kw_only=True, gc=False):
     control_generation: int | None = None
     stopping: bool | None = None
     spark_version: str | None = None
+    headgate_version: str | None = None
+    """`None`: it does not tell, as an older runtime."""
     executors: int | None = None
     """Those that have registered; `None` where their number is not known, or cannot be changed."""
     executors_refused: str | None = None
@@ -155,6 +157,8 @@ class DriverMetrics(msgspec.Struct, kw_only=True, gc=False):
     """Why nothing, or not enough, keeps second drivers off checkpoints, each as a sentence."""
     control_unread: tuple[str, ...] = ()
     """Why nothing is read: there is a control document that the driver cannot act by, and none is in force."""
+    control_unknown: tuple[str, ...] = ()
+    """Which members of its control document it does not know; nothing of an older runtime, which does not tell."""
     source_count: int = 0
     """Of all its queries."""
     older: dict[Column, float] = {}

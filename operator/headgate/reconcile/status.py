@@ -32,7 +32,7 @@ from headgate.reconcile.decide import Plan
 from headgate.reconcile.grant import grant_reason
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.observe import Seen
-from headgate.reconcile.readings import QueryMetrics, SourceMetrics
+from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics
 from headgate.reconcile.times import duration_text, eta_text, measured, moment, seconds
 from headgate.reconcile.track import Track, total
 from headgate_contract.held import HeldBy
@@ -58,28 +58,30 @@ def status_of(
     aligned = alignment_statuses(found)
     queries = tuple(_query(query, seen, plan, memory, aligned) for query in application.spec.queries)
     attempt = plan.step.history.attempt
+    driver, known = seen.metrics or DriverMetrics(), _of_attempt(seen, memory, attempt)
     return SparkApplicationStatus(
         state=plan.step.state,
         observed_generation=application.metadata.generation,
         attempt=attempt if attempt > 0 else None,
-        spark_version=_spark_version(seen, memory, attempt),
+        spark_version=driver.spark_version or known.spark_version,
+        headgate_version=driver.headgate_version or known.headgate_version,
         executor_instances=plan.document.executor_instances,
-        executors_running=None if seen.metrics is None else seen.metrics.executors,
+        executors_running=driver.executors,
         selector=executors_of(application.name),
         control_generation=plan.kept.generation,
-        acknowledged_generation=None if seen.metrics is None else seen.metrics.control_generation,
+        acknowledged_generation=driver.control_generation,
         summary=_summary(queries, is_at_rest=plan.step.state.is_at_rest),
         conditions=conditions(application, seen, plan, memory, found),
         queries=queries,
     )
 
 
-def _spark_version(seen: Seen, memory: LoopMemory, attempt: int) -> str | None:
-    """Return what the driver reports, or what that of this attempt has reported before."""
-    reported = None if seen.metrics is None else seen.metrics.spark_version
-    if reported is not None or seen.living_driver is None or memory.status is None:
-        return reported
-    return memory.status.spark_version if memory.status.attempt == attempt else None
+def _of_attempt(seen: Seen, memory: LoopMemory, attempt: int) -> SparkApplicationStatus:
+    """Return what was known last of the driver that lives; nothing of one from before it."""
+    before = memory.status
+    if seen.living_driver is None or before is None or before.attempt != attempt:
+        return SparkApplicationStatus()
+    return before
 
 
 def _query(

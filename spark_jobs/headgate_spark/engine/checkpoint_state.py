@@ -41,6 +41,7 @@ class CheckpointState:
     ) -> None:
         """`folder` is the one beside the checkpoint, for what is said of it; `lock` is held until `release`."""
         self._query = query
+        self.folder = folder
         self._checkpoint = checkpoint
         self._beside = SideFolder(query, folder)
         self._lock = lock

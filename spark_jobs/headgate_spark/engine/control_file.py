@@ -12,18 +12,16 @@ import os
 import stat
 import threading
 from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
 
 import structlog
 
 from headgate_contract import ControlDocument, Inbox, Refusal, RefusalReason
-from headgate_contract.receiving import unknown_members
+from headgate_contract.receiving import Taken
 
 log = structlog.get_logger("headgate")
 
 POLL_SECONDS = 0.05
-_LISTED = 5  # members that are not known
 
 
 class ControlFileWatch:
@@ -33,21 +31,23 @@ class ControlFileWatch:
         self,
         path: Path,
         *,
+        on_taken: Callable[[Taken], None] = lambda _: None,
         on_document: Callable[[ControlDocument], None],
         on_refusal: Callable[[Refusal, bool], None],
         on_look: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_refusal` is told too whether there is something that cannot be acted by, and nothing in force.
+        """`on_taken` is told of each text that is taken, `on_document` of one that says something else.
 
+        `on_refusal` is told too whether there is something that cannot be acted by, and nothing in force.
         `on_look` is called after each look at the file, whatever it has found.
         """
         self._path = path
+        self._on_taken = on_taken
         self._on_document = on_document
         self._on_refusal = on_refusal
         self._on_look = on_look
         self._inbox = Inbox()
         self._signature: tuple[int, ...] | None = None
-        self._unknown: tuple[str, ...] = ()
         self._stop = threading.Event()
 
     def start(self) -> None:
@@ -71,23 +71,12 @@ class ControlFileWatch:
         self._signature = () if isinstance(found, Refusal) else signature
         before = self._inbox
         self._inbox = before.receive(found)
-        if isinstance(found, str) and self._inbox.refusal is None and self._inbox is not before:
-            self._tell_unknown(tuple(islice(unknown_members(found), _LISTED + 1)))
+        if self._inbox.taken is not None and self._inbox.taken is not before.taken:
+            self._on_taken(self._inbox.taken)
         if self._inbox.document is not None and self._inbox.document != before.document:
             self._on_document(self._inbox.document)
         if self._inbox.refusal is not None and self._inbox is not before:
             self._on_refusal(self._inbox.refusal, self._inbox.unread is not None)
-
-    def _tell_unknown(self, members: tuple[str, ...]) -> None:
-        """Log what the document in force says in vain, where it is not what was logged last."""
-        if members and members != self._unknown:
-            more = "; and more" if len(members) > _LISTED else ""
-            log.warning(
-                "the control document has members that are not known, which do nothing",
-                path=str(self._path),
-                problem="; ".join(members[:_LISTED]) + more,
-            )
-        self._unknown = members
 
     def _run(self) -> None:
         while not self._stop.wait(POLL_SECONDS):

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from headgate_contract import ControlDocument, Refusal, RefusalReason
-from headgate_spark.engine.refusals import unread_control
+from headgate_contract.receiving import Taken
+from headgate_spark.engine.refusals import unknown_members, unread_control
 from headgate_spark.engine.run import QueryRun
 
 log = structlog.get_logger("headgate")
@@ -35,6 +36,8 @@ class Delivery:
         """How many documents were refused, and why."""
         self.unread: str | None = None
         """Why queries are held: there is a document that cannot be read, and none is in force; with the remedy."""
+        self.unknown: str | None = None
+        """Which members of the newest document are not known here, and do nothing; with the remedy."""
         self._is_followed = True
         self._taken: dict[str, ControlDocument | None] = {}
         """By run, what it acts by."""
@@ -43,6 +46,12 @@ class Delivery:
         """There is a new document; nobody has it yet."""
         self.newest, self.unread = document, None
         self._is_followed = False
+
+    def took(self, taken: Taken) -> None:
+        """A document was taken, which may say what is not known here."""
+        before, self.unknown = self.unknown, unknown_members(taken)
+        if self.unknown not in (None, before):
+            log.warning(self.unknown)
 
     def refuse(self, refusal: Refusal, is_unread: bool = False) -> None:
         """A document was not taken; the last one stays. `is_unread`: there is none, so its limits are not known."""

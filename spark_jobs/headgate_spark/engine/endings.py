@@ -46,12 +46,13 @@ class Endings:
         self._failed: dict[str, str] = {}
         self._unread: dict[str, str] = {}
         self._taken_up: dict[str, None] = {}
-        """The last queries that this driver has opened: how the driver before it ended is held against the first run
-        of each alone."""
+        """The last checkpoints that this driver has opened: how the driver before it ended is held against the first
+        run on each alone."""
         self.checkpoint_in_use: str | None = None
         """Why a query was refused its checkpoint; the launcher ends with a code of its own for it."""
         self.too_large: dict[str, BatchTooLarge] = {}
-        """By query: batches that failed for want of memory so often that another try would only repeat it."""
+        """By the folder beside the checkpoint: batches that failed for want of memory so often that another try would
+        only repeat it. A query of the same name may be on another checkpoint."""
         self.gave_up = False
         """Whether the job tried one of them once more all the same, and the driver is ended for it."""
         self.unnoted_memory: set[str] = set()
@@ -63,12 +64,13 @@ class Endings:
 
     def takes_up(self, run: QueryRun) -> None:
         """A run is about to begin where an earlier one has ended; `too_large` has it then if it may not."""
-        before = self.too_large.get(run.name)
+        folder = run.state.folder
+        before = self.too_large.get(folder)
         if before is not None and not run.memory.repeats(before.failure):
-            del self.too_large[run.name]  # from another checkpoint, say, or with more memory
-        if self._follows_oom_kill and run.name not in self._taken_up:
+            del self.too_large[folder]  # with more memory, say, or begun anew in its place
+        if self._follows_oom_kill and folder not in self._taken_up:
             self._note_too_large(run, run.memory.last_run_was_killed())
-        put_last(self._taken_up, run.name, None)
+        put_last(self._taken_up, folder, None)
         trim(self._taken_up, MOST_TAKEN_UP)
 
     def begins_again(self, query: str) -> None:
@@ -102,12 +104,13 @@ class Endings:
         with tolerated("the failure of a query could not be noted", query=run.name), run.lock:
             found = run.memory.run_failed(run.started.causes, run.records_in_flight)
             self._note_too_large(run, found)
+        too_large = self.too_large.get(run.state.folder)
         run.state.release()
         explanation = None if run.is_cut else explanation_of(run)
         if explanation is not None and FENCED in f"{run.started.failure}\n{run.started.causes}":
             self.checkpoint_in_use = explanation
         if explanation is not None:
-            self.failed(run.name, explanation)
+            self.failed(run.name, explanation if too_large is None else too_large.message)
         with run.lock:
             problem = left_unread(run)
         if problem is not None:
@@ -130,9 +133,10 @@ class Endings:
     def failed(self, query: str, explanation: str) -> None:
         """A query has failed, with or without a run; of one that runs again by now only the log tells."""
         if all(run.name != query for run in self._open_runs()):
-            too_large = self.too_large.get(query)
+            refusals = (found.message for found in self.too_large.values())  # a long one comes back cut short
+            whole = next((message for message in refusals if message.startswith(explanation)), explanation)
             with self._lock:
-                put_last(self._failed, query, explanation if too_large is None else too_large.message)
+                put_last(self._failed, query, whole)
                 trim(self._failed, MOST)
         log.error("query failed", explanation=explanation)
 
@@ -163,7 +167,7 @@ class Endings:
                 **found.details,
             )
         if found.is_final:
-            self.too_large[run.name] = found
+            self.too_large[run.state.folder] = found
 
     # What is to be said ------------------------------------------------------------------------------
 

@@ -114,7 +114,7 @@ class Governor:
             return protocol.refuse(str(error))
         if run is None:
             self.endings.give_up()
-            return protocol.refuse(self.endings.too_large[name].message)
+            return protocol.refuse(self.endings.too_large[side_directory(described.checkpoint)].message)
         with run.lock:
             try:
                 run.open(described)
@@ -284,7 +284,7 @@ class Governor:
             run.memory.measure(gauge, described)
         state.resume(run.memory.settings, with_topics=services.open_topic_ids is not None)
         self.endings.takes_up(run)
-        if name in self.endings.too_large:
+        if folder in self.endings.too_large:
             run.close()
             state.release()
             return None

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from itertools import islice
 
 from headgate_contract import QueryControl
+from headgate_contract.receiving import Taken
+from headgate_spark import __version__
 
 ENDLESS = frozenset({"rate", "rate-micro-batch"})
 """Sources that make rows for as long as they are asked. Nothing has ever been read of them to its end."""
+
+_LISTED = 5  # members that are not known
 
 
 def refusal(
@@ -90,6 +95,26 @@ def unread_control(why: str) -> str:
     return (
         f"nothing is read: the control document may limit it, and cannot be acted by ({why}); put one there that can "
         "be, or delete it, and the job runs as it says itself"
+    )
+
+
+def unknown_members(taken: Taken) -> str | None:
+    """Say which members of a document do nothing, and the remedy; `None`: all are known.
+
+    Whoever writes a newer form means what it says. In one of ours it is mostly a slip.
+    """
+    found = list(islice(taken.unknown, _LISTED + 1))
+    if not found:
+        return None
+    remedy = "correct their names"
+    if taken.is_newer:  # and no name of ours is like one of theirs by a slip
+        found = [member.partition(";")[0] for member in found]
+        remedy = "give the job the newer Headgate that wrote it, by jar or image, or take them out"
+    if len(found) > _LISTED:
+        found[_LISTED:] = ["and more"]
+    return (
+        "the control document has members that are not known to this driver's Headgate "
+        f"({__version__}), and do nothing; {remedy}: {'; '.join(found)}"
     )
 
 

@@ -71,7 +71,7 @@ class RunMemory:
     def repeats(self, failure: MemoryFailure) -> bool:
         """Tell whether the run begins with the batch that has failed so, and under the same settings.
 
-        Under others, and of another checkpoint, that failure is not among what was kept.
+        Under others, and where the checkpoint was begun anew, that failure is not among what was kept.
         """
         left, kept = self._state.resumption, self._state.memory.failure
         if not left.is_read:

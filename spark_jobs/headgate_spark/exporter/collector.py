@@ -77,9 +77,9 @@ class DriverCollector(Collector):
         if (refused := self._executors.refused) is not None:
             yield m.EXECUTORS_REFUSED, (refused,), 1.0
         yield from ((m.QUERY_UNPLANNED, (query,), 1.0) for query in governor.table.unplanned)
-        unread = governor.documents.unread
+        yield _cause(m.CONTROL_UNREAD, governor.documents.unread)
+        yield _cause(m.CONTROL_UNKNOWN, governor.documents.unknown)
         for metric, problems in (
-            (m.CONTROL_UNREAD, () if unread is None else (unread,)),
             (m.SETTING_UNMATCHED, governor.table.unmatched),
             (m.CHECKPOINT_UNFENCED, governor.table.unfenced),
         ):

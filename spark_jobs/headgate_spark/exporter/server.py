@@ -14,6 +14,7 @@ from prometheus_client.exposition import choose_encoder
 
 from headgate_contract import metrics as m
 from headgate_contract.serving import BoundedServer, FreshPage
+from headgate_spark import __version__
 from headgate_spark.engine.executors import Executors
 from headgate_spark.engine.governor import Governor
 from headgate_spark.exporter.collector import DriverCollector
@@ -35,8 +36,9 @@ class Exporter:
         self._batches = self._histogram(m.QUERY_BATCH_DURATION, _BATCH_BUCKETS)
         self._planner = self._histogram(m.PLANNER_DURATION, _PLANNER_BUCKETS)
         self._spark = self._gauge(m.SPARK_INFO)
-        if lineage:
-            self._gauge(m.DRIVER_INFO).labels(application=application, lineage=lineage).set(1)
+        self._gauge(m.DRIVER_INFO).labels(application=application, version=__version__, lineage=lineage).set(
+            1
+        )
 
     def spark_is(self, version: str) -> None:
         self._spark.clear()

@@ -102,6 +102,8 @@ def _part_of(asked: Question, booking: Booking) -> Answer:
     query, current, source = asked.query, asked.round, asked.source
     allotment = current.plan[source.name]
     if allotment.hold is not None:
+        if not allotment.hold.is_normal_pace:  # that was its turn: nobody else waits for what holds it back
+            source.had_turn = query.plannings + 1
         return Hold(allotment.hold)
     answer, count = take(
         source,

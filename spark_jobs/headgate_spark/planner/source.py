@@ -166,7 +166,7 @@ class SourceState:
         self.exhausted = False
         """Asked without a way to count, and it had nothing."""
         self.had_turn = 0
-        """The last planning in which it was told to read, though it may have had nothing; below 0: none."""
+        """The last planning that was its turn, though it may have had nothing, or been held back; below 0: none."""
         self.splits_had_turn: dict[str, int] = {}
         """The last planning in which a split had records while there was not one for each; left out: it had none."""
         self.planned_total = 0

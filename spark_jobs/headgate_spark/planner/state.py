@@ -83,12 +83,12 @@ class QueryState:
         snapshots: SnapshotEnds | None = None,
     ) -> None:
         """`hybrid` is what was kept of histories (`to_remember`). `resumed` is where sources were when the query ran
-        last, as far as that is known before they are asked; `None` for one that has never run. `unplanned` are
-        the sources that surely have no offset in the checkpoint; by default all of a query that has never run, and
-        none of one that has. `batch` is the last one in the checkpoint: where sources take turns, each run begins
-        with another one. `alignment` shares its groups with the other queries of the driver; without it nothing is
-        aligned. `unread` looks for the first unread records of sources whose lag counts, `snapshots` for where the
-        snapshots of change streams end."""
+        last, as far as that is known before they are asked; `None` for one that has never run. `unplanned` are the
+        sources that surely have no offset in the checkpoint; by default all of a query that has never run, and none
+        of one that has. `batch` is the last one in the checkpoint: where sources take turns, and not all of them are
+        counted, each run begins with another one. `alignment` shares its groups with the other queries of the
+        driver; without it nothing is aligned. `unread` looks for the first unread records of sources whose lag
+        counts, `snapshots` for where the snapshots of change streams end."""
         self.name = name
         self.settings = PlannerSettings(trigger)
         self.sources = {source.name: SourceState(source, now) for source in sources}
@@ -98,9 +98,9 @@ class QueryState:
         """Sources whose first answer makes a batch, even if it is their start."""
         for source, position in (resumed or {}).items():
             self.sources[source].moved_to(position)
+        turns = _turns(self.sources.values(), batch)
         for place, state in enumerate(self.sources.values()):
-            begun = 0 if batch is None else batch + 1
-            state.had_turn = (place - begun) % len(self.sources) - len(self.sources)
+            state.had_turn = (place - turns) % len(self.sources) - len(self.sources)
         self.gate = Gate(self.settings.intervals, now)
         self.hybrid = Hybrid(where_it_goes_on(hybrid or HybridMemory(), resumed or {}))
         self.sizer = BatchSizer(memory, pace)
@@ -331,3 +331,13 @@ class QueryState:
             held_lately_seconds=state.held.lately(now),
             held_by=state.held.reason,
         )
+
+
+def _turns(sources: Collection[SourceState], batch: int | None) -> int:
+    """Return how many turns sources have had before, as far as the checkpoint tells; `batch` is its last one.
+
+    Where all are counted, their records tell it: a run may end with batches that have none.
+    """
+    if all(state.read_limit is ReadLimit.OFFSETS for state in sources):
+        return sum(sum((state.position or {}).values()) for state in sources)
+    return 0 if batch is None else batch + 1

@@ -93,6 +93,7 @@ class Runtime:
         if settings.control is not None:
             self._control = ControlFileWatch(
                 settings.control,
+                on_taken=self.governor.documents.took,
                 on_document=self._take_document,
                 on_refusal=self.governor.documents.refuse,
                 on_look=self.governor.deliver,

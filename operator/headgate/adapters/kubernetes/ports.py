@@ -33,7 +33,7 @@ from headgate.decision.situation import SCRIPT_SECONDS
 from headgate.reconcile.launch import Launch
 from headgate.reconcile.ports import Event
 from headgate_contract import ControlDocument, Refusal
-from headgate_contract.receiving import read, says_more, write
+from headgate_contract.receiving import take, write
 
 KILL_GRACE_SECONDS = 1
 """The least that still leaves it to the kubelet to say that the container has ended: with 0 the API server
@@ -166,8 +166,8 @@ class PodAnnotation:
         text = self._pod["metadata"].get("annotations", {}).get(CONTROL)
         if text is None:
             return None
-        document = read(text)
-        return None if isinstance(document, Refusal) or says_more(text) else document
+        found = take(text)
+        return None if isinstance(found, Refusal) or found.says_more else found.document
 
     def publish(self, document: ControlDocument) -> None:
         """Give the document to the driver that lives, or keep it for the next one."""

@@ -21,11 +21,13 @@ def complaints_in(details: DriverMetrics, driver: DriverMetrics | None, watched:
     """Return what is complained of; `driver` has the lags of sources, which `details` may lack."""
     return (
         details.spark_version,
+        details.headgate_version,
         details.executors if watched.counts_executors else None,
         details.executors_refused,
         details.unmatched,
         details.unfenced,
         details.control_unread,
+        details.control_unknown,
         _without_lag(details, driver, watched),
         tuple(sorted(_of_queries(details))),
         tuple(sorted(_of_sources(details))),

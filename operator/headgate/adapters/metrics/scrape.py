@@ -21,7 +21,7 @@ from headgate.adapters.address import Address
 from headgate.reconcile.metric_table import BY_SAMPLE
 from headgate.reconcile.ports import Outage, OutageReason
 from headgate.reconcile.readings import DriverMetrics
-from headgate_contract.metrics import DRIVER_INFO, SOURCE_HELD_BACK
+from headgate_contract.metrics import SOURCE_HELD_BACK
 
 TIMEOUT_SECONDS = 2.0
 """A scrape on a healthy driver takes milliseconds; longer than this and the tick would suffer."""
@@ -36,7 +36,7 @@ PROCESSOR_SECONDS = 0.5
 """Seconds of processor time for one page: several times what the largest takes that a driver of ours may serve."""
 _CHUNK_BYTES = 65536
 
-READ: Final = (BY_SAMPLE.keys() - {SOURCE_HELD_BACK.name}) | {DRIVER_INFO.name}
+READ: Final = BY_SAMPLE.keys() - {SOURCE_HELD_BACK.name}
 """What is read of a page. For how long a source was held in the last minute is asked of a Prometheus, which is looked
 at less often than a page; between two pages the counter of held seconds tells what holds it now."""
 _NAME = re.compile(rb"headgate_[a-z_]+")
@@ -201,7 +201,7 @@ def _page(
                 if called is not None and who is not None and who not in called:
                     raise _of_another(f"application {who!r:.80}, not of {' or '.join(sorted(called))}")
                 which = sample.labels.get("lineage")
-                if lineage is not None and which is not None and which != lineage:
+                if lineage is not None and which and which != lineage:
                     raise _of_another(f"a driver of lineage {which!r:.80}, not {lineage}")
                 row = BY_SAMPLE.get(sample.name)
                 if row is not None and row.can_be(sample.value):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from headgate import __version__
 from headgate.api.status import Condition, ConditionStatus
 from headgate.cli.checks import RUNBOOK, CheckResult, Level, Said, found, unmet
 from headgate.cli.cluster.application import ClusterApplication
@@ -43,6 +44,7 @@ def check_application(application: ClusterApplication, now: float) -> Iterator[C
         yield from found("control", of, _control(application, now))
         yield from found("sources", of, _sources(application))
         yield from found("spark", of, _spark(application))
+        yield from found("headgate", of, _headgate(application))
         yield from found("executors", of, _executors(application))
 
 
@@ -158,6 +160,23 @@ def _spark(application: ClusterApplication) -> Said:
         yield Level.WARNING, says, "correct spec.sparkVersion, or the image"
     else:
         yield Level.OK, f"Spark {runs} and its shim fit"
+
+
+def _headgate(application: ClusterApplication) -> Said:
+    runs = application.status.headgate_version
+    if runs is None:
+        says = (
+            "the driver has not reported which Headgate it runs; an older one never does, nor what it ignores"
+        )
+        yield Level.UNKNOWN, says, f"{BY_METRICS}; else give the job the jar or image of {__version__}"
+    elif runs != __version__:
+        says = f"the driver runs Headgate {runs}, and this command is of {__version__}"
+        remedy = (
+            "if the driver's is older, give the job the newer jar or image: settings new to it do nothing"
+        )
+        yield Level.WARNING, says, remedy
+    else:
+        yield Level.OK, f"the driver runs Headgate {runs}, as this command"
 
 
 def _executors(application: ClusterApplication) -> Said:

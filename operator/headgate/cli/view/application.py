@@ -75,6 +75,8 @@ def _facts(application: ClusterApplication, now: float) -> Iterator[tuple[str, C
         yield "unreadable", f"{application.unreadable}; a newer Headgate has written it: update this command"
     if status.spark_version is not None:
         yield "spark", status.spark_version
+    if status.headgate_version is not None:
+        yield "headgate", status.headgate_version
     if status.executor_instances is not None:
         yield "executors", _executors(status)
     if status.control_generation is not None:
