@@ -32,9 +32,10 @@ FETCH_BYTES = 65_536
 VALUE_BYTES = 16 * 1024 * 1024
 """The most of values in one answer; one record more at most. The rest is asked for when these have been looked at."""
 
-FETCH_WAIT_MILLIS = 20
+FETCH_WAIT = {"fetch.max.wait.ms": "20"}
 """How long a broker waits for a record where there is none yet, less than usual: the client fetches on behind what it
-looked at, which may be the end of the log, and its next look waits for that answer first."""
+looked at, which may be the end of the log, and its next look waits for that answer first. Kafka 3.6 and 3.7 give a
+read from tiered storage no more time than that, and begin it anew: who gets nothing asks as the source does."""
 
 END = -1
 """Asked for in place of a timestamp: the offset after the last record."""
@@ -52,7 +53,6 @@ _OF_SAMPLES = {
     "enable.auto.commit": "false",
     "auto.offset.reset": "earliest",
     "max.partition.fetch.bytes": str(FETCH_BYTES),
-    "fetch.max.wait.ms": str(FETCH_WAIT_MILLIS),
 }
 
 
@@ -124,11 +124,13 @@ class JvmReads:
 
     def __init__(self, jvm: Any, options: Mapping[str, str], *, values: bool = False) -> None:
         """Raises what the client raises. `values` are read if asked for."""
-        bytes_of = jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
-        consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer
-        self._consumer = consumer(settings_of(jvm, options, _CLIENT_ID, _OF_SAMPLES), bytes_of(), bytes_of())
-        self._records = jvm.dev.headgate.spark.Kafka.records(self._consumer)
+        self._jvm = jvm
+        self._options = options
         self._values = values
+        self._wait: Mapping[str, str] = FETCH_WAIT
+        self._is_stale = False
+        """Whether another client is to read next time."""
+        self._connect()
 
     def read(self, asked: Mapping[str, int], most: int) -> dict[str, list[Record]]:
         """Return for each partition the first records from an offset on; none where there are none up to its end.
@@ -136,6 +138,11 @@ class JvmReads:
         Partitions for whose values there was no room (`VALUE_BYTES`) are left out, never all: they are asked for when
         these have been looked at. Raises `UnansweredError` if a partition does not answer, or what the client raises.
         """
+        if self._is_stale:
+            before = self._consumer
+            self._connect()
+            self._is_stale = False
+            before.close(self._jvm.java.time.Duration.ofSeconds(1))
         room = VALUE_BYTES if self._values else 0
         told = self._records.read(json.dumps(dict(asked)), most, room, round(READ_SECONDS * 1000))
         answers = json.loads(told)
@@ -143,11 +150,20 @@ class JvmReads:
         size = sum(len(record.value or b"") for records in read.values() for record in records)
         is_full = self._values and size >= room
         if (silent := sorted(asked.keys() - read.keys())) and not is_full:
+            if self._wait:
+                self._wait, self._is_stale = {}, True
             raise UnansweredError(f"partition {silent[0]}: no records came within {READ_SECONDS:g} s", read)
         return read
 
     def close(self) -> None:
         self._consumer.close()
+
+    def _connect(self) -> None:
+        bytes_of = self._jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
+        settings = settings_of(self._jvm, self._options, _CLIENT_ID, {**_OF_SAMPLES, **self._wait})
+        consumer = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer
+        self._consumer = consumer(settings, bytes_of(), bytes_of())
+        self._records = self._jvm.dev.headgate.spark.Kafka.records(self._consumer)
 
 
 class JvmTopicIds(JvmLookups):
