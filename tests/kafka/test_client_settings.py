@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
 
-from headgate_spark.kafka.lookups import settings_of
+from headgate_spark.kafka.lookups import JvmLookups, PartitionError, settings_of
 
 
 class HashMap(dict[str, str]):
@@ -17,10 +20,51 @@ class HashMap(dict[str, str]):
         self[key] = value
 
 
+class Strategy:
+    """Of Spark's source, which has fetched no token."""
+
+    def __init__(self, _: str) -> None: ...
+
+    def setAuthenticationConfigIfNeeded(self, settings: HashMap) -> HashMap:  # noqa: N802 -- as in Scala
+        return settings
+
+
 def settings(options: Mapping[str, str], more: Mapping[str, str] | None = None) -> Mapping[str, str]:
-    jvm = SimpleNamespace(java=SimpleNamespace(util=SimpleNamespace(HashMap=HashMap)))
-    made: Mapping[str, str] = settings_of(jvm, options, "headgate-tests", more or {})
+    made: Mapping[str, str] = settings_of(jvm(), options, "headgate-tests", more or {})
     return made
+
+
+class Admins:
+    """Of one broker that refuses the first, and whatever they were asked by."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.closed: list[str] = []
+
+    def create(self, settings: Mapping[str, str]) -> SimpleNamespace:
+        time.sleep(0.05)  # as long as others may ask
+        name = settings["client.id"]
+        self.made.append(name)
+        return SimpleNamespace(name=name, close=lambda: self.closed.append(name))
+
+    def logs(self, admin: SimpleNamespace, _: bool) -> SimpleNamespace:
+        answer = "SaslAuthenticationException: no" if admin.name == self.made[0] else [7, -1]
+        return SimpleNamespace(offsets=lambda asked, _: json.dumps(dict.fromkeys(json.loads(asked), answer)))
+
+
+def jvm(admins: Admins | None = None) -> SimpleNamespace:
+    """Return as much as there is asked of the JVM's classes; `admins` stands for Kafka's."""
+    kafka010 = SimpleNamespace(SubscribePatternStrategy=Strategy)
+    kafka = SimpleNamespace(
+        clients=SimpleNamespace(admin=SimpleNamespace(Admin=admins)),
+    )
+    spark = SimpleNamespace(sql=SimpleNamespace(kafka010=kafka010))
+    shim = SimpleNamespace(Kafka=SimpleNamespace(logs=admins and admins.logs))
+    return SimpleNamespace(
+        java=SimpleNamespace(util=SimpleNamespace(HashMap=HashMap)),
+        org=SimpleNamespace(apache=SimpleNamespace(spark=spark, kafka=kafka)),
+        dev=SimpleNamespace(headgate=SimpleNamespace(spark=shim)),
+    )
 
 
 def test_the_consumer_group_of_a_source_is_not_joined() -> None:
@@ -53,3 +97,15 @@ def test_each_client_has_a_name_that_no_other_has() -> None:
 def test_what_looking_at_records_takes_is_above_the_options_of_the_source() -> None:
     own = {"isolation.level": "read_uncommitted"}
     assert settings({"kafka.isolation.level": "read_committed"}, own).items() >= own.items()
+
+
+def test_of_two_threads_that_ask_after_a_refusal_one_makes_another_client() -> None:
+    admins = Admins()
+    lookups = JvmLookups(jvm(admins=admins), {"kafka.bootstrap.servers": "127.0.0.1:9092"})
+    with pytest.raises(PartitionError, match="SaslAuthenticationException"):
+        lookups.ends(["t/0"])
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(lookups.ends, [["t/0"]] * 2)) == [{"t/0": 7}] * 2
+    lookups.close()
+    assert len(admins.made) == 2
+    assert admins.closed == admins.made

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from threading import Lock
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from headgate_spark.kafka.failures import is_refusal
 from headgate_spark.kafka.groups import client_options, client_settings
 from headgate_spark.planner.event_times import Found, Millis
 
@@ -85,25 +87,26 @@ class JvmLookups:
         """Raises what the client raises where the `kafka.…` options make no sense to it."""
         self._jvm = jvm
         self._options = options
-        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(
-            settings_of(jvm, options, self.client_id)
-        )
         self.committed = client_options(options).get("isolation.level", "").lower() == "read_committed"
         """Whether the source reads what is committed alone."""
-        self._logs = jvm.dev.headgate.spark.Kafka.logs(self._admin, self.committed)
+        self._renewal = Lock()
+        """Held while another client is made: of two that two threads make, one would never be closed."""
+        self._connect()
 
     def find(self, asked: Mapping[str, Millis]) -> dict[str, Found | None]:
         """Return for each partition (`topic/0`) the first record not earlier than asked for; `None`: there is none.
 
         Raises `PartitionError`, or whatever the client raises.
         """
-        answers = json.loads(self._logs.offsets(json.dumps(dict(asked)), TIMEOUT_SECONDS * 1000))
-        return {split: _found(split, answer) for split, answer in answers.items()}
+        with self._asked():
+            answers = json.loads(self._logs.offsets(json.dumps(dict(asked)), TIMEOUT_SECONDS * 1000))
+            return {split: _found(split, answer) for split, answer in answers.items()}
 
     def ends(self, partitions: Collection[str] | None = None) -> dict[str, int]:
         """Return where the logs of these partitions end, or of those that the source reads now. Raises as `find`."""
         if partitions is None:
-            partitions = partitions_of(self._jvm, self._admin, self._options)
+            with self._asked():
+                partitions = partitions_of(self._jvm, self._admin, self._options)
         found = self.find(dict.fromkeys(partitions, END)) if partitions else {}
         return {split: end.offset for split, end in found.items() if end is not None}
 
@@ -117,6 +120,26 @@ class JvmLookups:
 
     def close(self) -> None:
         self._admin.close()
+
+    def _connect(self) -> None:
+        settings = settings_of(self._jvm, self._options, self.client_id)
+        self._admin = self._jvm.org.apache.kafka.clients.admin.Admin.create(settings)
+        self._logs = self._jvm.dev.headgate.spark.Kafka.logs(self._admin, self.committed)
+        self._is_refused = False
+
+    @contextmanager
+    def _asked(self) -> Iterator[None]:
+        """Surround a question: where the client is refused, the next one is asked by another client."""
+        with self._renewal:
+            if self._is_refused:
+                before = self._admin
+                self._connect()
+                before.close()
+        try:
+            yield
+        except Exception as error:
+            self._is_refused = is_refusal(error)
+            raise
 
 
 class JvmReads:
@@ -144,7 +167,11 @@ class JvmReads:
             self._is_stale = False
             before.close(self._jvm.java.time.Duration.ofSeconds(1))
         room = VALUE_BYTES if self._values else 0
-        told = self._records.read(json.dumps(dict(asked)), most, room, round(READ_SECONDS * 1000))
+        try:
+            told = self._records.read(json.dumps(dict(asked)), most, room, round(READ_SECONDS * 1000))
+        except Exception as error:
+            self._is_stale = is_refusal(error)
+            raise
         answers = json.loads(told)
         read = {split: [_record(*record) for record in records] for split, records in answers.items()}
         size = sum(len(record.value or b"") for records in read.values() for record in records)
@@ -175,9 +202,10 @@ class JvmTopicIds(JvmLookups):
     client_id = "headgate-topics"
 
     def ids(self, topics: Collection[str]) -> dict[str, tuple[str, str]]:
-        cluster = str(self._answer(self._admin.describeCluster().clusterId()))
-        answers = self._admin.describeTopics(java_list(self._jvm, topics)).topicNameValues()
-        ids = {topic: self._id(answers.get(topic)) for topic in topics}
+        with self._asked():
+            cluster = str(self._answer(self._admin.describeCluster().clusterId()))
+            answers = self._admin.describeTopics(java_list(self._jvm, topics)).topicNameValues()
+            ids = {topic: self._id(answers.get(topic)) for topic in topics}
         return {topic: (cluster, found) for topic, found in ids.items() if found not in (None, NO_ID)}
 
     def bounds(self, splits: Collection[str]) -> dict[str, tuple[int, int]]:
