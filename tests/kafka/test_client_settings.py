@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
 
-from headgate_spark.kafka.lookups import JvmLookups, PartitionError, settings_of
+from headgate_spark.kafka.lookups import JvmLookups, JvmReads, PartitionError, settings_of
 
 
 class HashMap(dict[str, str]):
@@ -52,14 +52,18 @@ class Admins:
         return SimpleNamespace(offsets=lambda asked, _: json.dumps(dict.fromkeys(json.loads(asked), answer)))
 
 
-def jvm(admins: Admins | None = None) -> SimpleNamespace:
-    """Return as much as there is asked of the JVM's classes; `admins` stands for Kafka's."""
+def jvm(consumer: Callable[..., object] | None = None, admins: Admins | None = None) -> SimpleNamespace:
+    """Return as much as there is asked of the JVM's classes; `consumer` and `admins` stand for Kafka's."""
     kafka010 = SimpleNamespace(SubscribePatternStrategy=Strategy)
+    serialization = SimpleNamespace(ByteArrayDeserializer=object)
     kafka = SimpleNamespace(
-        clients=SimpleNamespace(admin=SimpleNamespace(Admin=admins)),
+        clients=SimpleNamespace(
+            consumer=SimpleNamespace(KafkaConsumer=consumer), admin=SimpleNamespace(Admin=admins)
+        ),
+        common=SimpleNamespace(serialization=serialization),
     )
     spark = SimpleNamespace(sql=SimpleNamespace(kafka010=kafka010))
-    shim = SimpleNamespace(Kafka=SimpleNamespace(logs=admins and admins.logs))
+    shim = SimpleNamespace(Kafka=SimpleNamespace(records=lambda _: None, logs=admins and admins.logs))
     return SimpleNamespace(
         java=SimpleNamespace(util=SimpleNamespace(HashMap=HashMap)),
         org=SimpleNamespace(apache=SimpleNamespace(spark=spark, kafka=kafka)),
@@ -92,6 +96,13 @@ def test_each_client_has_a_name_that_no_other_has() -> None:
     names = [settings({"kafka.client.id": "orders"})["client.id"] for _ in range(3)]
     assert len(set(names)) == 3
     assert all(name.startswith("headgate-tests-") for name in names)
+
+
+def test_to_look_at_the_records_of_a_topic_does_not_create_it() -> None:
+    """Brokers make a topic that a consumer names and that was deleted, where nobody says that they are not to."""
+    made: list[Mapping[str, str]] = []
+    JvmReads(jvm(lambda settings, *_: made.append(settings)), {"kafka.bootstrap.servers": "127.0.0.1:9092"})
+    assert [settings["allow.auto.create.topics"] for settings in made] == ["false"]
 
 
 def test_what_looking_at_records_takes_is_above_the_options_of_the_source() -> None:

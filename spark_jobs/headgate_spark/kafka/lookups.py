@@ -53,6 +53,7 @@ NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 _OF_CONSUMERS = ("group.id", "client.id")
 _OF_SAMPLES = {
     "enable.auto.commit": "false",
+    "allow.auto.create.topics": "false",
     "auto.offset.reset": "earliest",
     "max.partition.fetch.bytes": str(FETCH_BYTES),
 }
@@ -256,7 +257,7 @@ def partitions_of(jvm: Any, admin: Any, options: Mapping[str, str]) -> list[str]
     else:
         pattern = jvm.java.util.regex.Pattern.compile(options["subscribepattern"])
         names = admin.listTopics().names().get(*timeout)
-        topics = [name for name in names if pattern.matcher(name).matches()]
+        topics = [name for name in names if pattern.matcher(name).find()]  # in any part of it, as Spark does
     described = admin.describeTopics(java_list(jvm, topics)).allTopicNames().get(*timeout)
     counts = {topic: described.get(topic).partitions().size() for topic in topics}
     return [f"{topic}/{n}" for topic, count in counts.items() for n in range(count)]
