@@ -92,6 +92,12 @@ def test_a_client_has_timeouts_of_its_own(option: str, own: str) -> None:
     assert settings({f"kafka.{option}": "7"})[option] == own
 
 
+def test_a_client_that_is_kept_open_finds_brokers_that_have_all_moved_unless_the_job_says_otherwise() -> None:
+    option = "metadata.recovery.strategy"
+    assert settings({})[option] == "rebootstrap"
+    assert settings({f"kafka.{option}": "none"})[option] == "none"
+
+
 def test_each_client_has_a_name_that_no_other_has() -> None:
     names = [settings({"kafka.client.id": "orders"})["client.id"] for _ in range(3)]
     assert len(set(names)) == 3

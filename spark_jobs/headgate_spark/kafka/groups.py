@@ -17,6 +17,9 @@ _NUMBERS = itertools.count(1)
 PREFIX = "headgate "
 """Begins the text that Kafka keeps with each offset of ours. Positions of others are known by it even while their
 consumer is stopped and the broker would let them be overwritten, so that it would skip or repeat records."""
+_KEPT = {"metadata.recovery.strategy": "rebootstrap"}
+"""A client that is seldom asked goes back to the bootstrap servers where none of the brokers that it knew is there
+any more; else it would look for those for ever. So do Kafka's from 4.0 on by default."""
 SHOWN = 3
 """Partitions that a message names."""
 
@@ -35,7 +38,7 @@ def client_settings(jvm: Any, client: Mapping[str, str], name: str, timeout_seco
     """
     timeouts = dict.fromkeys(("request.timeout.ms", "default.api.timeout.ms"), str(timeout_seconds * 1000))
     settings = jvm.java.util.HashMap()
-    for key, value in {**client, **timeouts, "client.id": f"{name}-{next(_NUMBERS)}"}.items():
+    for key, value in {**_KEPT, **client, **timeouts, "client.id": f"{name}-{next(_NUMBERS)}"}.items():
         settings.put(key, value)
     any_strategy = jvm.org.apache.spark.sql.kafka010.SubscribePatternStrategy("")
     return any_strategy.setAuthenticationConfigIfNeeded(settings)
