@@ -132,6 +132,10 @@ client (`kafka.fetch.max.wait.ms`). Sources that are read in columns have 20 ms 
 option, `kafka.fetch.min.bytes` or `kafka.group.id`. In real-time mode tasks ask all the time, so each quiet
 partition then costs its broker fifty requests a second instead of two.
 
+Kafka 3.6 and 3.7 give a read from tiered storage no more time than that, and start it again if it takes longer. So
+if a task gets no record within ten seconds, another client of a group `…-patient` reads the rest of its range with
+the usual wait. For the next ten minutes all tasks of that executor wait so at the same servers.
+
 A [backfill](backfill.md) reads the history of a topic in columns, too. Other batch jobs do not.
 
 Rows, offsets, checkpoints and metrics are the same, and you can go back at any time:

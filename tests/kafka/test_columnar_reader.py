@@ -13,6 +13,7 @@ from support.columnar import COLUMNAR, PROPERTY, by_spark, rows_in
 from support.governed import Driver, await_rows
 from support.kafka import Broker
 from support.kafka_records import Ramp, Record, fill, send, transaction
+from support.remote_tier import remote_tier
 from support.spark import failure
 
 pytestmark = pytest.mark.spark
@@ -175,6 +176,7 @@ def test_records_that_do_not_come_soon_are_left_to_sparks_reader_and_its_time_li
         ({"kafka.fetch.max.wait.ms": "300"}, "true", "300"),
         ({"kafka.fetch.min.bytes": "2"}, "true", None),
         ({"kafka.group.id": "of-several"}, "true", None),
+        ({"includeHeaders": "true"}, "true", None),
     ],
 )
 def test_brokers_are_to_say_soon_that_nothing_comes_unless_the_job_says_how_long_they_wait(
@@ -186,6 +188,21 @@ def test_brokers_are_to_say_soon_that_nothing_comes_unless_the_job_says_how_long
     query = read(driver, stream(driver.spark, kafka, topic, **said), tmp_path)
     assert client_settings(query).get("fetch.max.wait.ms") == wait
     assert len(rows_in(driver.spark, tmp_path)) == 5
+
+
+def test_a_broker_that_reads_remote_storage_only_for_who_waits_is_waited_for(
+    kafka: Broker, driver: Driver, tmp_path: Path
+) -> None:
+    """Once a task has waited, others do not hurry it first."""
+    topic = kafka.topic()
+    fill(kafka.bootstrap, topic, [Ramp(0, 20)])
+    soon = {"kafkaConsumer.pollTimeoutMs": "3000", "kafka.max.poll.records": "5"}
+    with remote_tier(kafka, 20) as there:
+        for place, batches in (("first", 20), ("second", 1 + 2 + 9)):
+            frame = stream(driver.spark, kafka, topic, **soon | {"kafka.bootstrap.servers": there})
+            query = read(driver, frame, tmp_path / place)
+            assert [row.offset for row in rows_in(driver.spark, tmp_path / place)] == [*range(20)]
+            assert batches_of_columns(query) == batches
 
 
 @pytest.mark.parametrize("column", ["timestamp", "value"])

@@ -28,6 +28,7 @@ IMPATIENT = {
     "fetchOffset.numRetries": "1",
 }
 """With these, plain Spark ends a query five seconds after its broker."""
+FILES = "org.apache.kafka.common.config.provider.FileConfigProvider"
 
 
 @pytest.fixture
@@ -42,15 +43,23 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
         yield started
 
 
-def numbers(spark: SparkSession, broker: Broker, topic: str, gate: Path) -> DataFrame:
-    """Read numbers, of which none comes through before `gate` is there: until then a batch is in its middle."""
+def numbers(spark: SparkSession, broker: Broker, topic: str, gate: Path, servers: Path) -> DataFrame:
+    """Read numbers, of which none comes through before `gate` is there: until then a batch is in its middle.
+
+    Each client that is made looks into `servers` for where the broker is.
+    """
 
     def let_through(number):  # with hints it would be taken for another kind of function
         while not gate.exists():
             time.sleep(0.02)
         return number
 
-    frame = spark.readStream.format("kafka").options(**broker.options(topic, **IMPATIENT)).load()
+    known = {
+        "kafka.bootstrap.servers": f"${{file:{servers}:known}}",
+        "kafka.config.providers": "file",
+        "kafka.config.providers.file.class": FILES,
+    }
+    frame = spark.readStream.format("kafka").options(**broker.options(topic, **IMPATIENT, **known)).load()
     return frame.select(F.udf(let_through, "long")(F.col("value").cast("string").cast("long")).alias("id"))
 
 
@@ -71,7 +80,8 @@ def await_ids(query: StreamingQuery, target: Path, count: int) -> list[int]:
 def test_a_killed_broker_costs_no_record_and_doubles_none(
     spark: SparkSession, broker: Broker, driver: Driver, tmp_path: Path
 ) -> None:
-    topic, gate = broker.topic(partitions=2), tmp_path / "gate"
+    topic, gate, servers = broker.topic(partitions=2), tmp_path / "gate", tmp_path / "servers.properties"
+    servers.write_text(f"known={broker.bootstrap}\n")
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
     send(broker.bootstrap, topic, (Record(n % 2, 1 + n, b"%d" % n) for n in range(4000)))
     limit = SourceControl(rate_limit=RateControl(records_per_checkpoint=2000))
@@ -79,11 +89,18 @@ def test_a_killed_broker_costs_no_record_and_doubles_none(
 
     def kill_and_start() -> None:
         broker.kill()
-        wait_until(lambda: driver.source(topic).pending_records is None, "what is pending is not known")
+        servers.write_text("known=no.such.host.invalid:9092\n")  # as of a service that has no pod now
+        wait_until(lambda: "is known by its name" in words() or query.exception(), "a word of the host")
+        assert driver.source(topic).pending_records is None, "what is pending is not known"
+        servers.write_text(f"known={broker.bootstrap}\n")
         broker.start()
 
+    def words() -> str:
+        (run,) = driver.governor.runs
+        return run.sources.out_of_reach.get(topic, "")
+
     driver.control(hourly)
-    with driver.running(numbers(spark, broker, topic, gate), checkpoint, to=out) as query:
+    with driver.running(numbers(spark, broker, topic, gate, servers), checkpoint, to=out) as query:
         wait_until(lambda: planned_batches(checkpoint) == 1, "the first batch is planned")
         broker.kill()
         assert committed_batches(checkpoint) == [], "the broker was killed in mid-batch"

@@ -21,6 +21,11 @@ SUBSCRIPTIONS: dict[str, Callable[[str, str], tuple[str, str, set[str]]]] = {
         f"{one}|{other}",
         {f"{one}/0", f"{one}/1", f"{other}/0"},
     ),
+    "a part of names": lambda one, other: (
+        "subscribepattern",
+        f"{one[1:]}$|{other[1:]}$",
+        {f"{one}/0", f"{one}/1", f"{other}/0"},
+    ),
     "partitions": lambda one, other: (
         "assign",
         json.dumps({one: [1], other: [0]}),

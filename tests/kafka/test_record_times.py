@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+import pytest
 from structlog.testing import capture_logs
 
-from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD, Record
+from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD, PartitionError, Record
 from headgate_spark.kafka.record_times import RecordTimes
 from headgate_spark.planner.event_times import Found, Sampled
 
@@ -25,11 +26,14 @@ class Broker:
         self.begins_at = begins_at
         self.replicated_after = replicated_after
         self.committed = False
+        self.refuses_latest: str | None = None
         self.reads = 0
         self.finds = 0
 
     def find(self, asked: Mapping[str, int]) -> dict[str, Found | None]:
         self.finds += 1
+        if self.refuses_latest is not None and LATEST_RECORD in asked.values():
+            raise PartitionError(f"partition t/0: org.apache.kafka.common.errors.{self.refuses_latest}")
         return {split: self._first(at) for split, at in asked.items()}
 
     def _first(self, at: int) -> Found | None:
@@ -80,6 +84,35 @@ def test_where_it_never_is_the_latest_that_has_been_replicated_is_found():
         found = times(Broker(10, 30, 20, 40, replicated_after=1000)).latest(["t/0"])
     assert found == {"t/0": Found(1, 30)}
     assert logs == []
+
+
+@pytest.mark.parametrize("stamps", [(10, 30, 20, 40, 35), (10, 40, AHEAD, 30), ()])
+def test_where_kafka_cannot_be_asked_for_the_latest_record_it_is_found_all_the_same(stamps: tuple[int, ...]):
+    """Before Kafka 3.0, and at services that take only earlier questions."""
+    broker = Broker(*stamps)
+    broker.refuses_latest = "UnsupportedVersionException: The node does not support LIST_OFFSETS"
+    told = times(broker)
+    for _ in range(2):
+        (latest,) = told.latest(["t/0"]).values()
+        assert (latest and latest.time) == (40 if stamps else None)
+
+
+def test_where_it_cannot_be_asked_a_partition_without_timestamps_is_aligned_once_it_has_one():
+    broker = Broker(-1)
+    broker.refuses_latest = "UnsupportedVersionException"
+    told = times(broker)
+    assert told.latest(["t/0"]) == {"t/0": None}
+    assert told.sampled.unreadable == {"t/0": 0}
+    broker.stamps = (-1, 20)
+    assert told.latest(["t/0"]) == {"t/0": Found(1, 20)}
+    assert told.sampled.unreadable == {}
+
+
+def test_any_other_refusal_to_name_the_latest_record_is_told():
+    broker = Broker(10)
+    broker.refuses_latest = "TopicAuthorizationException: Not authorized to access topics: [t]"
+    with pytest.raises(PartitionError, match="Not authorized"):
+        times(broker).latest(["t/0"])
 
 
 def test_a_record_behind_one_that_is_dated_far_ahead_is_found():

@@ -6,9 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate_spark.kafka import lookups
-from headgate_spark.kafka.lookups import JvmReads
+from headgate_spark.kafka.lookups import JvmReads, UnansweredError
 from support.kafka import Broker
 from support.kafka_records import Ramp, fill
+from support.remote_tier import remote_tier
 
 pytestmark = pytest.mark.spark
 
@@ -58,3 +59,22 @@ def test_a_log_that_ends_before_the_place_asked_for_has_no_records(
         assert [record.offset for record in records.read({f"{topic}/0": 1}, 1)[f"{topic}/0"]] == [1]
     finally:
         records.close()
+
+
+def test_a_broker_that_reads_remote_storage_only_for_who_waits_is_waited_for(
+    spark: SparkSession, kafka: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookups, "READ_SECONDS", 1.0)
+    topic = kafka.topic()
+    fill(kafka.bootstrap, topic, [Ramp(0, RECORDS)])
+    with remote_tier(kafka, RECORDS) as there:
+        options = kafka.options(topic, **{"kafka.bootstrap.servers": there})
+        records = JvmReads(spark.sparkContext._jvm, options)
+        try:
+            with pytest.raises(UnansweredError):
+                records.read({f"{topic}/0": 1}, 1)
+            monkeypatch.setattr(lookups, "READ_SECONDS", 60.0)
+            read = records.read({f"{topic}/0": 1}, 1)
+        finally:
+            records.close()
+    assert [record.offset for record in read[f"{topic}/0"]] == [1]

@@ -27,6 +27,7 @@ def test_what_kafka_calls_retriable_is_borne_with_for_five_minutes_or_as_long_as
 ) -> None:
     assert told(Governor(services_with()), **properties) == {
         "bears": ["org.apache.kafka.common.errors.RetriableException"],
+        "bearsOnceAnswered": ["org.apache.kafka.common.config.ConfigException"],
         "outageMillis": millis,
         "silenceMillis": 5_000,
     }

@@ -17,6 +17,9 @@ from headgate_contract.settings.table import OUTAGE, PROPERTY
 RETRIABLE = ("org.apache.kafka.common.errors.RetriableException",)
 """What may pass, by the class that others are derived from. Kafka's own word is believed; of no other client is it
 known what mends by waiting."""
+ONCE_ANSWERED = ("org.apache.kafka.common.config.ConfigException",)
+"""The same of a source that has answered before. Its options were right, so a name in them is not resolved now: Spark
+makes another client after each failure, and a name service may know no broker of a cluster that restarts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,7 @@ class Forbearance:
     """What a driver does about sources that do not answer."""
 
     bears: tuple[str, ...] = RETRIABLE
+    bears_once_answered: tuple[str, ...] = ONCE_ANSWERED
     outage_seconds: float = 300.0
     """How long a source that cannot be asked what it has is held; then its query fails."""
     silence_seconds: float = 5.0
@@ -43,8 +47,9 @@ class Forbearance:
     @property
     def words(self) -> str:
         """As the shim reads it: `Forbearance.java`."""
+        borne = {"bears": self.bears, "bearsOnceAnswered": self.bears_once_answered}
         millis = {
             "outageMillis": round(self.outage_seconds * 1000),
             "silenceMillis": round(self.silence_seconds * 1000),
         }
-        return json.dumps({"bears": self.bears, **millis})
+        return json.dumps({**borne, **millis})

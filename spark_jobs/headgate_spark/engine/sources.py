@@ -101,12 +101,12 @@ class Subscription:
     topics: tuple[str, ...] = ()
     """That it names; none where it goes by a pattern."""
     pattern: str | None = None
-    """A regular expression of Java's."""
+    """A regular expression of Java's, of which Spark looks whether it is found in a name."""
 
     def reads(self, topic: str) -> bool:
         """Return whether it reads a topic; no where Python does not understand the pattern."""
         try:
-            matches = self.pattern is not None and re.fullmatch(self.pattern, topic) is not None
+            matches = self.pattern is not None and re.search(self.pattern, topic) is not None
         except re.error:
             return False
         return matches or topic in self.topics

@@ -46,6 +46,15 @@ OF_A_COMMIT: tuple[tuple[re.Pattern[str], str], ...] = (   # the first whose sig
 )  # fmt: skip
 
 
+def is_refusal(error: Exception) -> bool:
+    """Tell whether the credentials of a client were refused.
+
+    Passwords, certificates and tokens are given out anew while a driver runs, and a client goes on with those that it
+    was made with. So another one may not be refused, and Spark's source makes one then, too.
+    """
+    return "AuthenticationException" in str(error)
+
+
 def of_a_commit(error: Exception, servers: str) -> str:
     """Return why positions could not be written to a consumer group at `servers`, and what to do about it."""
     text = str(error)

@@ -17,6 +17,9 @@ _NUMBERS = itertools.count(1)
 PREFIX = "headgate "
 """Begins the text that Kafka keeps with each offset of ours. Positions of others are known by it even while their
 consumer is stopped and the broker would let them be overwritten, so that it would skip or repeat records."""
+_KEPT = {"metadata.recovery.strategy": "rebootstrap"}
+"""A client that is seldom asked goes back to the bootstrap servers where none of the brokers that it knew is there
+any more; else it would look for those for ever. So do Kafka's from 4.0 on by default."""
 SHOWN = 3
 """Partitions that a message names."""
 
@@ -30,13 +33,15 @@ def client_settings(jvm: Any, client: Mapping[str, str], name: str, timeout_seco
     """Return the settings of a client with these options, as Java has them; `name` says what the client is for.
 
     Its id is one that no other client of this driver has: Kafka's complains of another with the same one, and its
-    metrics stand for the first alone.
+    metrics stand for the first alone. Where Spark has fetched a delegation token for the servers, it logs in with
+    that, as Spark's source does (`spark.kafka.clusters.…`).
     """
     timeouts = dict.fromkeys(("request.timeout.ms", "default.api.timeout.ms"), str(timeout_seconds * 1000))
     settings = jvm.java.util.HashMap()
-    for key, value in {**client, **timeouts, "client.id": f"{name}-{next(_NUMBERS)}"}.items():
+    for key, value in {**_KEPT, **client, **timeouts, "client.id": f"{name}-{next(_NUMBERS)}"}.items():
         settings.put(key, value)
-    return settings
+    any_strategy = jvm.org.apache.spark.sql.kafka010.SubscribePatternStrategy("")
+    return any_strategy.setAuthenticationConfigIfNeeded(settings)
 
 
 Offsets = Mapping[tuple[str, int], int]

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from threading import Lock
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from headgate_spark.kafka.failures import is_refusal
 from headgate_spark.kafka.groups import client_options, client_settings
 from headgate_spark.planner.event_times import Found, Millis
 
@@ -32,9 +34,10 @@ FETCH_BYTES = 65_536
 VALUE_BYTES = 16 * 1024 * 1024
 """The most of values in one answer; one record more at most. The rest is asked for when these have been looked at."""
 
-FETCH_WAIT_MILLIS = 20
+FETCH_WAIT = {"fetch.max.wait.ms": "20"}
 """How long a broker waits for a record where there is none yet, less than usual: the client fetches on behind what it
-looked at, which may be the end of the log, and its next look waits for that answer first."""
+looked at, which may be the end of the log, and its next look waits for that answer first. Kafka 3.6 and 3.7 give a
+read from tiered storage no more time than that, and begin it anew: who gets nothing asks as the source does."""
 
 END = -1
 """Asked for in place of a timestamp: the offset after the last record."""
@@ -50,9 +53,9 @@ NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 _OF_CONSUMERS = ("group.id", "client.id")
 _OF_SAMPLES = {
     "enable.auto.commit": "false",
+    "allow.auto.create.topics": "false",
     "auto.offset.reset": "earliest",
     "max.partition.fetch.bytes": str(FETCH_BYTES),
-    "fetch.max.wait.ms": str(FETCH_WAIT_MILLIS),
 }
 
 
@@ -85,25 +88,26 @@ class JvmLookups:
         """Raises what the client raises where the `kafka.…` options make no sense to it."""
         self._jvm = jvm
         self._options = options
-        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(
-            settings_of(jvm, options, self.client_id)
-        )
         self.committed = client_options(options).get("isolation.level", "").lower() == "read_committed"
         """Whether the source reads what is committed alone."""
-        self._logs = jvm.dev.headgate.spark.Kafka.logs(self._admin, self.committed)
+        self._renewal = Lock()
+        """Held while another client is made: of two that two threads make, one would never be closed."""
+        self._connect()
 
     def find(self, asked: Mapping[str, Millis]) -> dict[str, Found | None]:
         """Return for each partition (`topic/0`) the first record not earlier than asked for; `None`: there is none.
 
         Raises `PartitionError`, or whatever the client raises.
         """
-        answers = json.loads(self._logs.offsets(json.dumps(dict(asked)), TIMEOUT_SECONDS * 1000))
-        return {split: _found(split, answer) for split, answer in answers.items()}
+        with self._asked():
+            answers = json.loads(self._logs.offsets(json.dumps(dict(asked)), TIMEOUT_SECONDS * 1000))
+            return {split: _found(split, answer) for split, answer in answers.items()}
 
     def ends(self, partitions: Collection[str] | None = None) -> dict[str, int]:
         """Return where the logs of these partitions end, or of those that the source reads now. Raises as `find`."""
         if partitions is None:
-            partitions = partitions_of(self._jvm, self._admin, self._options)
+            with self._asked():
+                partitions = partitions_of(self._jvm, self._admin, self._options)
         found = self.find(dict.fromkeys(partitions, END)) if partitions else {}
         return {split: end.offset for split, end in found.items() if end is not None}
 
@@ -118,17 +122,39 @@ class JvmLookups:
     def close(self) -> None:
         self._admin.close()
 
+    def _connect(self) -> None:
+        settings = settings_of(self._jvm, self._options, self.client_id)
+        self._admin = self._jvm.org.apache.kafka.clients.admin.Admin.create(settings)
+        self._logs = self._jvm.dev.headgate.spark.Kafka.logs(self._admin, self.committed)
+        self._is_refused = False
+
+    @contextmanager
+    def _asked(self) -> Iterator[None]:
+        """Surround a question: where the client is refused, the next one is asked by another client."""
+        with self._renewal:
+            if self._is_refused:
+                before = self._admin
+                self._connect()
+                before.close()
+        try:
+            yield
+        except Exception as error:
+            self._is_refused = is_refusal(error)
+            raise
+
 
 class JvmReads:
     """Single records of the partitions that one source reads. Partitions are assigned: no group is joined."""
 
     def __init__(self, jvm: Any, options: Mapping[str, str], *, values: bool = False) -> None:
         """Raises what the client raises. `values` are read if asked for."""
-        bytes_of = jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
-        consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer
-        self._consumer = consumer(settings_of(jvm, options, _CLIENT_ID, _OF_SAMPLES), bytes_of(), bytes_of())
-        self._records = jvm.dev.headgate.spark.Kafka.records(self._consumer)
+        self._jvm = jvm
+        self._options = options
         self._values = values
+        self._wait: Mapping[str, str] = FETCH_WAIT
+        self._is_stale = False
+        """Whether another client is to read next time."""
+        self._connect()
 
     def read(self, asked: Mapping[str, int], most: int) -> dict[str, list[Record]]:
         """Return for each partition the first records from an offset on; none where there are none up to its end.
@@ -136,18 +162,36 @@ class JvmReads:
         Partitions for whose values there was no room (`VALUE_BYTES`) are left out, never all: they are asked for when
         these have been looked at. Raises `UnansweredError` if a partition does not answer, or what the client raises.
         """
+        if self._is_stale:
+            before = self._consumer
+            self._connect()
+            self._is_stale = False
+            before.close(self._jvm.java.time.Duration.ofSeconds(1))
         room = VALUE_BYTES if self._values else 0
-        told = self._records.read(json.dumps(dict(asked)), most, room, round(READ_SECONDS * 1000))
+        try:
+            told = self._records.read(json.dumps(dict(asked)), most, room, round(READ_SECONDS * 1000))
+        except Exception as error:
+            self._is_stale = is_refusal(error)
+            raise
         answers = json.loads(told)
         read = {split: [_record(*record) for record in records] for split, records in answers.items()}
         size = sum(len(record.value or b"") for records in read.values() for record in records)
         is_full = self._values and size >= room
         if (silent := sorted(asked.keys() - read.keys())) and not is_full:
+            if self._wait:
+                self._wait, self._is_stale = {}, True
             raise UnansweredError(f"partition {silent[0]}: no records came within {READ_SECONDS:g} s", read)
         return read
 
     def close(self) -> None:
         self._consumer.close()
+
+    def _connect(self) -> None:
+        bytes_of = self._jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
+        settings = settings_of(self._jvm, self._options, _CLIENT_ID, {**_OF_SAMPLES, **self._wait})
+        consumer = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer
+        self._consumer = consumer(settings, bytes_of(), bytes_of())
+        self._records = self._jvm.dev.headgate.spark.Kafka.records(self._consumer)
 
 
 class JvmTopicIds(JvmLookups):
@@ -159,9 +203,10 @@ class JvmTopicIds(JvmLookups):
     client_id = "headgate-topics"
 
     def ids(self, topics: Collection[str]) -> dict[str, tuple[str, str]]:
-        cluster = str(self._answer(self._admin.describeCluster().clusterId()))
-        answers = self._admin.describeTopics(java_list(self._jvm, topics)).topicNameValues()
-        ids = {topic: self._id(answers.get(topic)) for topic in topics}
+        with self._asked():
+            cluster = str(self._answer(self._admin.describeCluster().clusterId()))
+            answers = self._admin.describeTopics(java_list(self._jvm, topics)).topicNameValues()
+            ids = {topic: self._id(answers.get(topic)) for topic in topics}
         return {topic: (cluster, found) for topic, found in ids.items() if found not in (None, NO_ID)}
 
     def bounds(self, splits: Collection[str]) -> dict[str, tuple[int, int]]:
@@ -212,7 +257,7 @@ def partitions_of(jvm: Any, admin: Any, options: Mapping[str, str]) -> list[str]
     else:
         pattern = jvm.java.util.regex.Pattern.compile(options["subscribepattern"])
         names = admin.listTopics().names().get(*timeout)
-        topics = [name for name in names if pattern.matcher(name).matches()]
+        topics = [name for name in names if pattern.matcher(name).find()]  # in any part of it, as Spark does
     described = admin.describeTopics(java_list(jvm, topics)).allTopicNames().get(*timeout)
     counts = {topic: described.get(topic).partitions().size() for topic in topics}
     return [f"{topic}/{n}" for topic, count in counts.items() for n in range(count)]

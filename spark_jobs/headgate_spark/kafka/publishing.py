@@ -22,7 +22,7 @@ from dataclasses import field
 import structlog
 
 from headgate_contract.newer import dataclass
-from headgate_spark.kafka.failures import in_words, of_a_commit
+from headgate_spark.kafka.failures import in_words, is_refusal, of_a_commit
 from headgate_spark.kafka.groups import PREFIX, JvmGroups, Offsets, problem_of
 
 log = structlog.get_logger("headgate")
@@ -193,10 +193,13 @@ class Publisher:
         with self._changed:
             unused = self._unused()
         for key in unused:
-            try:
-                self._groups.pop(key).close()
-            except Exception as error:  # a JVM that is ending has closed it
-                log.debug("a client of consumer groups was not closed", error=in_words(error))
+            self._give_back(key)
+
+    def _give_back(self, key: str) -> None:
+        try:
+            self._groups.pop(key).close()
+        except Exception as error:  # a JVM that is ending has closed it
+            log.debug("a client of consumer groups was not closed", error=in_words(error))
 
     def _unused(self) -> set[str]:
         """Return which clients nobody needs; called on the thread, with the lock held."""
@@ -241,6 +244,8 @@ class Publisher:
             if offsets:
                 self._groups_of(publication).commit(publication.group, offsets, mark)
         except Exception as error:  # a client fails in many ways, and none of them concerns the query
+            if is_refusal(error):
+                self._give_back(_client(publication))
             return self._in_use(publication) or (
                 f"positions of source {publication.source} cannot be written to group {publication.group}: "
                 f"{of_a_commit(error, publication.cluster)}"

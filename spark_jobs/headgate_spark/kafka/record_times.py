@@ -17,7 +17,15 @@ from typing import Optional
 
 import structlog
 
-from headgate_spark.kafka.lookups import BEGINNING, END, LATEST_RECORD, JvmLookups, JvmReads, Record
+from headgate_spark.kafka.lookups import (
+    BEGINNING,
+    END,
+    LATEST_RECORD,
+    JvmLookups,
+    JvmReads,
+    PartitionError,
+    Record,
+)
 from headgate_spark.kafka.offset_gaps import OffsetGaps
 from headgate_spark.kafka.payload import SMALLEST_TIME
 from headgate_spark.kafka.sampling import Sampler
@@ -31,6 +39,8 @@ Answers = dict[str, Optional[Found]]
 
 REPLICATION_TRIES = 3
 """A record that was just written is with all replicas after some milliseconds, about as many as a question takes."""
+
+UNSUPPORTED = "UnsupportedVersionException"
 
 UNTIMED = (
     "no record of a partition has a timestamp after March 1973 (an earlier one is in seconds, most often; Kafka's "
@@ -61,6 +71,8 @@ class RecordTimes:
         self._clock = clock
         self._sampler: Sampler | None = None
         self._gaps = OffsetGaps(source, lookups, lambda: self._single.records, clock=clock)
+        self._names_latest = True
+        """Whether Kafka can be asked for the record with the largest timestamp: from 3.0 on; not at every service."""
         self._begins: dict[str, int] = {}
         """Where the logs begin, or began, in which there are gaps."""
         self._hiding: Mapping[str, int] = {}
@@ -86,8 +98,9 @@ class RecordTimes:
 
     def latest(self, partitions: Collection[str]) -> Answers:
         """Return for each partition the record with the largest timestamp up to now; `None`: there is none."""
-        found = self._timed(self._lookups.find(dict.fromkeys(partitions, LATEST_RECORD)))
-        none = [split for split, last in found.items() if last is None and split not in self._untimed]
+        found = self._named(partitions)
+        known = self._untimed if self._names_latest else ()
+        none = [split for split, last in found.items() if last is None and split not in known]
         gaps = {split for split in none if self._lookups.committed and self._gaps.may_be_in(split)}
         found |= self._replicated([split for split in none if split not in gaps])
         gaps |= self._gaps.among_latest(found)
@@ -143,8 +156,16 @@ class RecordTimes:
     def _horizon(self) -> Millis:
         return round(self._clock() * 1000) + self.max_future
 
-    def _timed(self, found: Answers) -> Answers:
-        """Return the records whose timestamp is one; a broker may name one that has none."""
+    def _named(self, splits: Collection[str]) -> Answers:
+        """Return the latest records that Kafka names, if their timestamp is one; it may name one that has none."""
+        found: Answers = dict.fromkeys(splits)
+        if self._names_latest:
+            try:
+                found = self._lookups.find(dict.fromkeys(splits, LATEST_RECORD))
+            except PartitionError as error:
+                if UNSUPPORTED not in str(error):
+                    raise
+                self._names_latest = False
         return {
             split: None if last is None or last.time < self._earliest else last
             for split, last in found.items()
@@ -172,7 +193,8 @@ class RecordTimes:
     def _replicated(self, splits: Collection[str]) -> Answers:
         """Return the latest record of partitions that have timestamps and for which Kafka names none.
 
-        It does so while the very latest one is on its way to the followers; a moment later it is there, or the next.
+        It does so where it cannot be asked for that, and while the very latest one is on its way to the followers; a
+        moment later it is there, or the next.
         """
         found: Answers = {}
         firsts = self._lookups.find(dict.fromkeys(splits, self._earliest)) if splits else {}
@@ -180,7 +202,7 @@ class RecordTimes:
         for _ in range(REPLICATION_TRIES):
             if not waiting:
                 break
-            again = self._timed(self._lookups.find(dict.fromkeys(waiting, LATEST_RECORD)))
+            again = self._named(waiting)
             found |= {split: last for split, last in again.items() if last is not None}
             waiting = {split: first for split, first in waiting.items() if split not in found}
         return found | self._by_halving(waiting)

@@ -8,12 +8,13 @@ import java.util.Set;
  * be gone just when a broker is.
  *
  * @param bears names of exceptions that may pass: a source that throws one of them, or one that is derived from it, is held
+ * @param bearsOnceAnswered names of those that may pass, too, of a source that has answered before
  * @param outageMillis how long it is; then its query fails
  * @param silenceMillis how long a source may be asked before the planner is told that it is silent
  */
-record Forbearance(Set<String> bears, long outageMillis, long silenceMillis) {
+record Forbearance(Set<String> bears, Set<String> bearsOnceAnswered, long outageMillis, long silenceMillis) {
   /** As long as no planner has said anything: what a source throws comes out. */
-  static final Forbearance NONE = new Forbearance(Set.of(), 0, Long.MAX_VALUE);
+  static final Forbearance NONE = new Forbearance(Set.of(), Set.of(), 0, Long.MAX_VALUE);
 
   static Forbearance parse(String text) throws Planner.Failed {
     try {
@@ -23,9 +24,9 @@ record Forbearance(Set<String> bears, long outageMillis, long silenceMillis) {
     }
   }
 
-  boolean bears(Throwable failure) {
+  boolean bears(Throwable failure, boolean hasAnswered) {
     for (Class<?> type = failure.getClass(); type != null; type = type.getSuperclass()) {
-      if (bears.contains(type.getName())) {
+      if (bears.contains(type.getName()) || hasAnswered && bearsOnceAnswered.contains(type.getName())) {
         return true;
       }
     }

@@ -23,6 +23,12 @@ public final class Kafka {
   private static final Logger LOG = LoggerFactory.getLogger(Kafka.class);
   private static final String PACKAGE = "dev.headgate.spark.kafka.";
   private static final String READER = PACKAGE + "ColumnarReader";
+  private static final String PARTITION = "org.apache.spark.sql.kafka010.KafkaBatchInputPartition";
+
+  /** How long a broker waits for records that do not come, and what that is to be where a task sees to it that they do. */
+  public static final String LONGEST_WAIT = "fetch.max.wait.ms";
+
+  public static final String SHORT_WAIT_MILLIS = "20";
 
   /** All of ours that a task runs where it reads in columns. */
   private static final List<String> READING = List.of(READER, READER + "$Count", PACKAGE + "RecordColumns", PACKAGE + "RecordColumns$Column");
@@ -76,6 +82,15 @@ public final class Kafka {
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException(
           "Headgate does not know the source of Kafka that is here, which is another than the driver's; set " + KafkaReaders.PROPERTY + "=false", e);
+    }
+  }
+
+  /** Whether there is one for partitions of the source that a table or a stream is of. */
+  static boolean knows(Object source) {
+    try {
+      return READS.get(Class.forName(PARTITION, false, source.getClass().getClassLoader())) != null;
+    } catch (ClassNotFoundException | LinkageError e) {
+      return false;
     }
   }
 

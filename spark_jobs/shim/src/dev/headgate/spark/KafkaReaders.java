@@ -31,8 +31,8 @@ final class KafkaReaders implements PartitionReaderFactory {
   static final String PROPERTY = PlannerProcess.PROPERTIES + "columnarKafka";
   private static final String SOURCE = "org.apache.spark.sql.kafka010.";
   private static final String STARTED_WITH = "spark.app.initial.jar.urls"; // what SparkContext tells executors
-  private static final String LONGEST_WAIT = "kafka.fetch.max.wait.ms";
-  private static final String WAIT_MILLIS = "20";
+  private static final String LONGEST_WAIT = "kafka." + Kafka.LONGEST_WAIT;
+  private static final String HEADERS = "includeHeaders";
   private static final List<String> SAY_OTHERWISE = List.of(LONGEST_WAIT, "kafka.fetch.min.bytes", "kafka.group.id");
 
   private final PartitionReaderFactory spark;
@@ -59,14 +59,15 @@ final class KafkaReaders implements PartitionReaderFactory {
    * The options of a source that is to be read so, by which its clients have brokers wait less for records that do not come: half a second
    * by default. All of a batch is there; but a client that hands on the last record of a log asks for more, and whatever is asked of the broker
    * next waits for that answer. What a job says holds. It may say a group, too, that others read by: Spark ends the query where one group
-   * reads a partition by two settings.
+   * reads a partition by two settings. Nor are those hurried whose tasks would not see that nothing comes, as {@code kafka.ColumnarReader} does.
    */
   static CaseInsensitiveStringMap waitingLess(Object source, CaseInsensitiveStringMap options) throws URISyntaxException {
-    if (!areWantedFor(source) || SAY_OTHERWISE.stream().anyMatch(options::containsKey)) {
+    boolean isHurried = areWantedFor(source) && !options.getBoolean(HEADERS, false) && Kafka.knows(source);
+    if (!isHurried || SAY_OTHERWISE.stream().anyMatch(options::containsKey)) {
       return options;
     }
     var waiting = new HashMap<>(options.asCaseSensitiveMap());
-    waiting.put(LONGEST_WAIT, WAIT_MILLIS);
+    waiting.put(LONGEST_WAIT, Kafka.SHORT_WAIT_MILLIS);
     return new CaseInsensitiveStringMap(waiting);
   }
 

@@ -25,6 +25,7 @@ final class Outage {
   private final String stream;
   private final long handle;
   private final RunningQuery query;
+  private boolean hasAnswered;
   private boolean lasts;
   private boolean silent;
   private long since;
@@ -55,6 +56,7 @@ final class Outage {
 
   /** Notes that the source has answered. */
   void over() {
+    hasAnswered = true;
     if (lasts) {
       LOG.info("Headgate: {} answers again", stream);
     }
@@ -87,7 +89,7 @@ final class Outage {
    * @return whether to hold the source, rather than to fail
    */
   boolean bears(Throwable failure, long began) {
-    if (causes(failure).noneMatch(query.forbearance::bears)) {
+    if (causes(failure).noneMatch(cause -> query.forbearance.bears(cause, hasAnswered))) {
       return false;
     }
     if (!lasts) {

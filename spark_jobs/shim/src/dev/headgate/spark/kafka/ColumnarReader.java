@@ -1,7 +1,12 @@
 package dev.headgate.spark.kafka;
 
+import dev.headgate.spark.Kafka;
 import java.io.IOException;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -32,18 +37,31 @@ import org.slf4j.LoggerFactory;
  *
  * <p>And with the first record: what was kept is found by the offset where it goes on, and by nothing else. A range that did not ask for it
  * would leave it there for five minutes, and its own beside it: a poll of each batch and partition.
+ *
+ * <p>A broker may take a client's word for how long it waits as the time that a read may take from its remote storage, and begin anew when it is
+ * over (Kafka 3.6 and 3.7, {@code DelayedRemoteFetch}). So a client that hurries it ({@link Kafka#SHORT_WAIT_MILLIS}) might never get a record.
+ * Where none comes, another one of another group, that leaves the broker its time, takes the rest of the range, and for some minutes all that
+ * is read there.
  */
 public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
   private static final Logger LOG = LoggerFactory.getLogger(ColumnarReader.class);
   private static final long LONGEST_POLL_MILLIS = 5_000; // Spark's reader waits after it as long as a job says
   private static final String MOST_POLLED = "max.poll.records";
   private static final int USUALLY_POLLED = 500; // where a job does not say
+  private static final long LONGEST_HURRY_MILLIS = 10_000; // more than a cold client takes to log in
+  private static final long PATIENT_NANOS = TimeUnit.MINUTES.toNanos(10);
+  private static final String SERVERS = "bootstrap.servers";
+  private static final String GROUP = "group.id"; // Spark always sets it
+  private static final String PATIENT = "-patient";
   private static final long LATEST_MILLIS = Long.MAX_VALUE / 1000; // what later ones are in microseconds does not fit
 
-  private final KafkaBatchInputPartition partition;
+  /** By servers, when they kept a client waiting that hurries, as {@link System#nanoTime} has it. */
+  private static final Map<Object, Long> SLOW = new ConcurrentHashMap<>();
+
   private final PartitionReaderFactory spark;
   private final long until;
   private final RecordColumns columns;
+  private KafkaBatchInputPartition partition;
   private KafkaDataConsumer consumer; // null: none is held
   private boolean polls; // not before the first record
   private long next;
@@ -53,7 +71,8 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
   private record Count(String name, long value) implements CustomTaskMetric {}
 
   public ColumnarReader(KafkaBatchInputPartition partition, PartitionReaderFactory spark) {
-    this.partition = partition;
+    Long slow = SLOW.get(partition.executorKafkaParams().get(SERVERS));
+    this.partition = slow != null && System.nanoTime() - slow < PATIENT_NANOS && hurries(partition) ? patient(partition) : partition;
     this.spark = spark;
     this.columns = new RecordColumns(partition.offsetRange().topic());
     this.next = partition.offsetRange().fromOffset();
@@ -109,11 +128,13 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
 
   /** What is next to Spark's reader, however it comes by it; none: the range is over, or its rest is left to that reader. */
   private List<ConsumerRecord<byte[], byte[]>> found() {
+    boolean hurries = hurries(partition);
     try {
       if (consumer == null) {
         consumer = KafkaDataConsumer.acquire(partition.offsetRange().topicPartition(), partition.executorKafkaParams());
       }
-      var record = consumer.get(next, until, partition.pollTimeoutMs(), partition.failOnDataLoss());
+      long millis = hurries ? Math.min(partition.pollTimeoutMs(), LONGEST_HURRY_MILLIS) : partition.pollTimeoutMs();
+      var record = consumer.get(next, until, millis, partition.failOnDataLoss());
       if (record == null) {
         next = until;
         return List.of();
@@ -123,6 +144,13 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
       }
     } catch (LinkageError e) { // the driver's source may be another than the one here
       LOG.info("{} is read by Spark's own reader from {} on", partition.offsetRange(), next, e);
+    } catch (Exception e) { // Scala declares none
+      if (!hurries || !e.getClass().getSimpleName().equals("TimeoutException")) { // Java's, or Kafka's
+        throw e;
+      }
+      LOG.info("{} brings nothing from {} on to a client that hurries its broker; another waits: {}", partition.offsetRange(), next, e.toString());
+      SLOW.put(partition.executorKafkaParams().get(SERVERS), System.nanoTime());
+      partition = patient(partition);
     }
     release();
     rest = spark.createReader(left());
@@ -167,11 +195,26 @@ public final class ColumnarReader implements PartitionReader<ColumnarBatch> {
     return Thread.currentThread() instanceof UninterruptibleThread thread ? thread.runUninterruptibly(call::get) : call.get();
   }
 
+  private static boolean hurries(KafkaBatchInputPartition partition) {
+    return Kafka.SHORT_WAIT_MILLIS.equals(partition.executorKafkaParams().get(Kafka.LONGEST_WAIT));
+  }
+
+  /** The same for clients that do not hurry a broker, of a group of their own: Spark lets one have no others. */
+  private static KafkaBatchInputPartition patient(KafkaBatchInputPartition hurried) {
+    Map<String, Object> params = new HashMap<>(hurried.executorKafkaParams());
+    params.remove(Kafka.LONGEST_WAIT);
+    params.computeIfPresent(GROUP, (name, group) -> group + PATIENT);
+    return with(hurried, hurried.offsetRange(), params);
+  }
+
   private KafkaBatchInputPartition left() {
     KafkaOffsetRange range = partition.offsetRange();
     var left = new KafkaOffsetRange(range.topicPartition(), next, until, range.preferredLoc());
-    return new KafkaBatchInputPartition(
-        left, partition.executorKafkaParams(), partition.pollTimeoutMs(), partition.failOnDataLoss(), partition.includeHeaders());
+    return with(partition, left, partition.executorKafkaParams());
+  }
+
+  private static KafkaBatchInputPartition with(KafkaBatchInputPartition like, KafkaOffsetRange range, Map<String, Object> params) {
+    return new KafkaBatchInputPartition(range, params, like.pollTimeoutMs(), like.failOnDataLoss(), like.includeHeaders());
   }
 
   private void release() {
