@@ -91,9 +91,12 @@ of a source, a property or the control document gives one for the query, whateve
 cannot be read counts as protecting; a missing one does not. Settings that only pace (`interval`, `batch` and the
 like) do not protect. Under `headgate-run` the default is `fail`.
 
-Spark before 4.0 loads nothing of Headgate by itself. There queries run as without Headgate, those with a protecting
-setting too, and one WARN in the log says so. A session that names the extension in `spark.sql.extensions` ends with
-an error; with `continue` it goes on without Headgate.
+Nothing is governed in a session of Spark before 4.0, nor in one that was there before the jar (`ADD JAR`, an
+artifact of Spark Connect). There a stream ends as its source is loaded, or as it starts, if `fail` is set, or if a
+property of its session or the control document gives any query a protecting setting. Every other stream runs as it
+would without Headgate, also one with a protecting setting in an option, which cannot be seen there; one WARN in the
+log says so. Batch jobs go on. On Spark before 4.0 a session that names the extension in `spark.sql.extensions`
+ends; with `continue` it goes on without Headgate.
 
 If the planner cannot read the control document, [it holds the queries](control-document.md#rules). With `continue`
 they run at their own trigger instead.

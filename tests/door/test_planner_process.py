@@ -158,7 +158,7 @@ UNUSABLE = [
         echo,
         'spark.headgate.python names /bin/echo, which is no Python that starts a planner: it printed "-u -c ',
     ),
-    (nowhere, "the planner's process cannot be started"),
+    (nowhere, "the planner's process cannot be started (Cannot run program "),
     (too_old, "it needs Python 3.9 or newer, and "),
     (dying, "the planner's process has ended 3 times before it could be asked"),
 ]
@@ -174,6 +174,10 @@ def test_a_job_whose_planner_cannot_be_started_runs_as_it_would_without_it_and_s
     job.await_log(GAVE_UP + reason)
     assert job.kind.log.count(GAVE_UP) == 1
     assert "Exception" not in job.kind.log.replace("IOException", "")
+    if python is nowhere:
+        assert (
+            "spark.headgate.python names it; if it is not there, name a Python 3.9 or newer" in job.kind.log
+        )
     if python is dying:
         assert (tmp_path / "starts").read_text().count("started") == 3
 

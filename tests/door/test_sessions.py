@@ -167,7 +167,7 @@ def test_a_connector_that_comes_after_the_session_is_asked_for_event_times(kafka
         assert floors, kind.log[-4000:]
 
 
-def test_a_jar_of_ours_that_comes_after_the_session_says_so_once_and_keeps_no_query(folder: Path):
+def test_a_jar_of_ours_that_comes_after_the_session_says_so_once_and_ends_streams_with_a_limit(folder: Path):
     with Notebook(folder, "") as kind:
         kind.start([], {})
         kind.run(f'spark.sql("ADD JAR {jar_path()}")')
@@ -179,6 +179,14 @@ def test_a_jar_of_ours_that_comes_after_the_session_says_so_once_and_keeps_no_qu
             assert kind.run(f"print(query.awaitTermination({WAIT_SECONDS}))").strip() == "True"
             assert kind.run("print(query.lastProgress['numInputRows'])").strip() == "3"
         assert kind.log.count("its jar came after the session had begun") == 1, kind.log[-4000:]
+
+        kind.run('spark.conf.set("spark.headgate.rateLimit.recordsPerSecond", "1")')
+        kind.run(f'assert spark.read.parquet("{folder}/first").count() == 3')
+        kind.run('writer = rows.writeStream.format("noop")')
+        for stream in (f'spark.readStream.schema("id LONG").parquet("{folder}/first")', "writer.start()"):
+            said = kind.run(f"try:\n    {stream}\nexcept Exception as error:\n    print(error)")
+            assert "Headgate cannot govern this query: its jar came after the session had begun" in said
+            assert "nobody would keep its rate limit" in said
 
 
 class Sql(Kind):

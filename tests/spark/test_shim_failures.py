@@ -223,15 +223,3 @@ def test_what_a_source_throws_reaches_the_job_unchanged(
     ((index, thrown),) = planner.thrown_by
     assert index == "0"
     assert "ValueError: there is no such table" in thrown
-
-
-@pytest.mark.parametrize(
-    ("version", "is_taken"),
-    [("3.5.6", False), ("2.4.8", False), ("4.0.0", True), ("4.4.0-SNAPSHOT", True), ("10.0.1", True)],
-)
-def test_a_spark_that_is_older_than_what_the_jar_is_for_is_named_with_the_remedy(
-    spark: SparkSession, version: str, is_taken: bool
-) -> None:
-    problem = spark._jvm.dev.headgate.spark.OtherSpark.problem(version)
-    assert (problem is None) == is_taken
-    assert is_taken or f"this is {version}; take the jar off" in problem

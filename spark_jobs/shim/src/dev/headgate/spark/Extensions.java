@@ -36,17 +36,17 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
     implements SparkSessionExtensionsProvider {
   private static volatile boolean inPlace;
 
-  /** Whether a session was made with them. */
+  /** Whether a session was made with them, and they govern it. */
   static boolean areInPlace() {
     return inPlace;
   }
 
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
-    inPlace = true;
     if (OtherSpark.isHere()) {
       return BoxedUnit.UNIT;
     }
+    inPlace = true;
     Function1<SparkSession, Rule<LogicalPlan>> taker = session -> new TakeSettings();
     extensions.injectHintResolutionRule(taker); // of the rules that can be added, these alone come before sources are looked for
     Function1<SparkSession, Rule<LogicalPlan>> builder = session -> new GovernStreams();

@@ -1,5 +1,6 @@
 package dev.headgate.spark;
 
+import java.util.function.Predicate;
 import org.apache.spark.SparkConf;
 
 /**
@@ -29,12 +30,12 @@ record OnFailure(String said, String document) {
         : PROPERTY + " is \"" + said + "\"; write " + CONTINUE + " or " + FAIL + ", or leave it out";
   }
 
-  /** Why a query ends; null: it runs on as it would without Headgate. */
-  String whyItEnds(RunningQuery query) {
+  /** Why a query ends; null: it runs on as it would without Headgate. Whether something protects it may be said in the document. */
+  String whyItEnds(Predicate<String> isProtected) {
     if (FAIL.equals(said)) {
       return "it ends, as " + PROPERTY + "=" + FAIL + " wants it";
     }
-    return CONTINUE.equals(said) || !query.protection.holds(document)
+    return CONTINUE.equals(said) || !isProtected.test(document)
         ? null
         : "it ends, since nobody would keep its rate limit, alignment, `after` or pause; with " + PROPERTY + "=" + CONTINUE + " it runs without";
   }

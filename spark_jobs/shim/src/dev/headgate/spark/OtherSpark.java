@@ -2,23 +2,22 @@ package dev.headgate.spark;
 
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkEnv;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
- * A Spark that this jar was not made for. Nothing of ours can be added to its sessions, so no query of them can be protected either, and
- * which of them ask for it cannot be seen: the session ends with a sentence, unless somebody has said that it may go on without.
+ * A Spark that this jar was not made for. Nothing of ours can be added to its sessions, so no query of them can be governed ({@link LateJar}).
+ *
+ * <p>One that names our extension asks for it, and what its queries ask for by options cannot be seen: it ends with a sentence, unless
+ * somebody has said that it may go on without.
  */
 final class OtherSpark {
-  private static final Logger LOG = LoggerFactory.getLogger(OtherSpark.class);
   private static final String OLDEST = "4.0";
 
   private OtherSpark() {}
 
   /**
-   * Whether this is one. Says so where sessions go on without Headgate.
+   * Whether this is one.
    *
-   * @throws IllegalStateException if they are to end
+   * @throws UnsupportedOperationException if the session is to end
    */
   static boolean isHere() {
     String problem = problem();
@@ -26,10 +25,11 @@ final class OtherSpark {
       return false;
     }
     SparkConf conf = SparkEnv.get().conf();
-    if (!conf.get(OnFailure.PROPERTY, "").equals(OnFailure.CONTINUE)) {
-      throw new IllegalStateException(problem + "; with " + OnFailure.PROPERTY + "=" + OnFailure.CONTINUE + " the session goes on without it");
+    boolean isNamed = conf.get("spark.sql.extensions", "").contains(Extensions.class.getName());
+    if (isNamed && conf.getBoolean(PlannerProcess.ENABLED, true) && !conf.get(OnFailure.PROPERTY, "").equals(OnFailure.CONTINUE)) {
+      throw new UnsupportedOperationException(
+          "Headgate cannot govern this session: " + problem + "; with " + OnFailure.PROPERTY + "=" + OnFailure.CONTINUE + " it goes on without");
     }
-    LOG.warn("Headgate governs no query here: {}", problem);
     return true;
   }
 
@@ -42,6 +42,6 @@ final class OtherSpark {
   public static String problem(String version) {
     return Integer.parseInt(version.substring(0, version.indexOf('.'))) >= 4
         ? null
-        : "Headgate's jar is for Spark " + OLDEST + " or newer, and this is " + version + "; take the jar off this session, or run a newer Spark";
+        : "its jar is for Spark " + OLDEST + " or newer, and this is " + version + "; take the jar off this session, or run a newer Spark";
   }
 }

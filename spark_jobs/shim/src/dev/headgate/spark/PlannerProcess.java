@@ -39,7 +39,7 @@ public final class PlannerProcess {
   static final String PROPERTIES = "spark.headgate.";
 
   /** A file with {@code port} and {@code token} of a planner's process that runs already. */
-  private static final String ADDRESS = PROPERTIES + "planner.address";
+  static final String ADDRESS = PROPERTIES + "planner.address";
 
   static final String ENABLED = PROPERTIES + "enabled";
 
@@ -131,7 +131,7 @@ public final class PlannerProcess {
 
   /** Why a query that nobody can plan ends; null: it runs on as it would without Headgate. Not with a planner from elsewhere. */
   static synchronized String whyItEnds(RunningQuery query) {
-    return begun ? onFailure.whyItEnds(query) : "it ends, since no other planner is started here";
+    return begun ? onFailure.whyItEnds(query.protection::holds) : "it ends, since no other planner is started here";
   }
 
   /** A call has got its answer. */

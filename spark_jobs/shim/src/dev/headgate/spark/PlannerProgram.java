@@ -36,7 +36,13 @@ final class PlannerProgram {
 
   /** Starts it; what it says is read from its output, and what it complains of goes to the driver's log. */
   static Process start(SparkConf conf) throws IOException, URISyntaxException {
-    return new ProcessBuilder(python(conf), "-u", "-c", BOOT, runtime()).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    var program = new ProcessBuilder(python(conf), "-u", "-c", BOOT, runtime()).redirectError(ProcessBuilder.Redirect.INHERIT);
+    try {
+      return program.start();
+    } catch (IOException e) {
+      String where = namedBy(conf).map(by -> by + " names it; if it is not there, name").orElse("if PATH has none, install one, or name");
+      throw new IOException(e.getMessage() + "; " + where + " a Python 3.9 or newer in " + PYTHON, e);
+    }
   }
 
   /** With what code it ends, whose standard input has; one that hangs does not hear of that, and is ended. */

@@ -4,7 +4,9 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.streaming.StreamingQuery;
@@ -46,6 +48,11 @@ final class Protection {
     return byOptions || fromOutside;
   }
 
+  /** Whether the properties of a session, or the control document, protect any query. */
+  static boolean isSaidIn(Map<String, String> properties, String document) {
+    return byProperties(properties, null) || byDocument(document, null);
+  }
+
   /** By the options of a source that are ours; all that Flink has a name for does. */
   private static boolean byOptions(Map<String, String> options) {
     return JobSettings.in(options).entrySet().stream()
@@ -53,29 +60,31 @@ final class Protection {
         .anyMatch(option -> OPTION.matcher(option.getKey()).matches());
   }
 
-  /** By the properties of its session: those of all queries, and those of the one with this name. */
+  /** By the properties of its session: those of all queries, and those of the one with this name, or of any if it is null. */
   private static boolean byProperties(Map<String, String> properties, String query) {
-    Pattern own = Pattern.compile("(?:queries\\." + Pattern.quote(query) + "\\.sources\\..+\\.)?" + WORDS);
+    Pattern own = Pattern.compile(Pattern.quote(PlannerProcess.PROPERTIES) + "(?:queries\\." + (query == null ? ".+" : Pattern.quote(query)) + "\\.sources\\..+\\.)?" + WORDS);
     return properties.entrySet().stream()
         .filter(property -> !property.getValue().strip().equalsIgnoreCase("false"))
-        .anyMatch(property -> own.matcher(property.getKey().substring(PlannerProcess.PROPERTIES.length())).matches());
+        .anyMatch(property -> own.matcher(property.getKey()).matches());
   }
 
-  /** By the control document in a file; null: there is none. */
+  /** By what the control document in a file, which may be null, has for the query, or for any if it is null. */
   private static boolean byDocument(String file, String query) {
     if (file == null || Files.notExists(Path.of(file))) {
       return false;
     }
     try {
       JsonNode queries = Origin.JSON.readTree(Path.of(file).toFile()).path("queries");
-      for (JsonNode source : queries.path(query).path("sources")) {
-        if (MEMBERS.stream().map(source::path).anyMatch(said -> !said.isMissingNode() && !said.isNull() && !said.toString().equals("false"))) {
-          return true;
+      for (JsonNode each : query == null ? queries : List.of(queries.path(query))) {
+        for (JsonNode source : each.path("sources")) {
+          if (MEMBERS.stream().map(source::path).anyMatch(said -> !said.isMissingNode() && !said.isNull() && !said.toString().equals("false"))) {
+            return true;
+          }
         }
       }
       return false;
     } catch (IOException e) {
-      LOG.warn("Headgate cannot read {}, and takes it that it protects query {}: {}", file, query, e.toString());
+      LOG.warn("Headgate cannot read {}, and takes it that it protects query {}: {}", file, Objects.requireNonNullElse(query, "of any name"), e.toString());
       return true;
     }
   }
