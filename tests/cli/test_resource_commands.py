@@ -17,6 +17,14 @@ FLIGHTS = ROOT / "examples" / "flights.yaml"
 BROKEN = ROOT / "tests" / "data" / "resources" / "broken.yaml"
 
 
+def test_a_shell_completes_a_command(headgate: Headgate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_HEADGATE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "headgate val")
+    monkeypatch.setenv("COMP_CWORD", "1")
+
+    assert headgate().out.split() == ["validate"]
+
+
 def test_a_good_file_ends_with_0(headgate: Headgate) -> None:
     ended = headgate("validate", FLIGHTS)
 
