@@ -217,6 +217,15 @@ def test_the_readme_has_few_figures_and_says_how_many_of_all_do_not_hold():
     assert not [line for line in first(rows) if line.startswith("| records lost")]
 
 
+def test_the_readme_leaves_commits_to_the_page_of_figures():
+    line = next(line for line in LINES if line.id in FIRST and line.capped is None)
+    made = [{"value": 1, "goal": "<= 2", "runs": [1], "holds": True, **ORIGIN}]
+    *_, origin, _, _ = first(by_id({line.file: {line.id: made}}))
+    assert origin.startswith(
+        "Measured 2026-11-22; on which processor and at which commit is in [docs/figures.md]"
+    )
+
+
 def test_the_readme_says_how_long_each_demo_took_since_its_goal_is_what_it_is():
     def took(seconds, goal, load):
         return {**ORIGIN, "value": seconds, "goal": goal, "load_average": load, "date": "2026-11-24"}
