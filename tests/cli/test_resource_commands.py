@@ -25,6 +25,14 @@ def test_a_shell_completes_a_command(headgate: Headgate, monkeypatch: pytest.Mon
     assert headgate().out.split() == ["validate"]
 
 
+def test_a_terminal_of_no_columns_is_of_unknown_width(
+    headgate: Headgate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
+
+    assert "Usage: headgate" in headgate("--help").out
+
+
 def test_a_good_file_ends_with_0(headgate: Headgate) -> None:
     ended = headgate("validate", FLIGHTS)
 
