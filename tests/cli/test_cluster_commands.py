@@ -932,6 +932,11 @@ def test_a_kubeconfig_without_a_current_context_will_do_for_another(
         (kubeconfig_text("http://x"), ["--context", "tests"], "--context tests is not in"),
         (kubeconfig_text("http://x"), ["--context", "tests"], "did you mean test?"),
         (kubeconfig_text("http://x"), ["--context", "prod"], "it has: test"),
+        (kubeconfig_text("http://x"), ["--namespace", ".."], "'..' is no name of a namespace; give one of"),
+        (kubeconfig_text("http://x"), [""], "'' is no name of an application; give one of lower-case"),
+        (kubeconfig_text("http://x"), [".."], "'..' is no name of an application"),
+        (kubeconfig_text("http://x"), ["a\nb"], "'a\\nb' is no name of an application"),
+        (kubeconfig_text("http://x"), ["\udcff"], "'\\udcff' is no name of an application"),
     ],
 )
 def test_a_cluster_that_is_not_configured_is_a_matter_of_usage(
@@ -951,6 +956,13 @@ def test_a_cluster_that_is_not_configured_is_a_matter_of_usage(
     assert ended.code == 2
     assert one_sentence(ended.err), ended.err
     assert said in ended.err
+
+
+def test_no_name_is_not_all_of_them(headgate: Headgate, cluster: HttpCluster, tmp_path: Path) -> None:
+    """`headgate support-bundle "$APP"`, where nothing has set `APP`."""
+    cluster.put(flights())
+    assert headgate("support-bundle", "", "--output", tmp_path / "bundle.tar.gz").code == 2
+    assert not (tmp_path / "bundle.tar.gz").exists()
 
 
 # As a plugin, and what is not loaded

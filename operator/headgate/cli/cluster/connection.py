@@ -16,7 +16,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 
 from headgate.adapters.kubernetes.client import connection
 from headgate.adapters.kubernetes.kubeconfig import DEFAULT_KUBECONFIG, UNREADABLE, kubeconfig_files, sentence
-from headgate.cli.cluster.client import Cluster
+from headgate.cli.cluster.client import Cluster, require_name
 from headgate.errors import UsageError
 from headgate_contract.nearest import did_you_mean
 
@@ -37,7 +37,9 @@ def connect(kubeconfig: Path | None, context: str | None, namespace: str | None,
         raise UsageError(f"--context {context}: there is no kubeconfig; set KUBECONFIG or give --kubeconfig")
     else:
         api, configured = _of_pod(here)
-    return Cluster(api, namespace or configured or DEFAULT_NAMESPACE)
+    where = namespace or configured or DEFAULT_NAMESPACE
+    require_name(where, "a namespace")
+    return Cluster(api, where)
 
 
 def _files(kubeconfig: Path | None) -> str:
