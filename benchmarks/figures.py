@@ -43,7 +43,7 @@ Rows = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """What is shown of each figure by its id, by the file that it is in."""
 
 
-def table(results: Rows, lines: Sequence[Line] = LINES) -> Iterator[str]:
+def table(results: Rows, lines: Sequence[Line] = LINES, *, names_commits: bool = True) -> Iterator[str]:
     """Yield the lines of the table, and where its figures come from."""
     yield "| | measured | all runs | days | plain Spark's default | goal |"
     yield "|---|---|---|---|---|---|"
@@ -62,12 +62,15 @@ def table(results: Rows, lines: Sequence[Line] = LINES) -> Iterator[str]:
             "with the lowest and the highest run of them. A goal is open where it does not hold at both ends of the "
             "interval of each day's median."
         )
-        yield measured_on(quoted)
+        if names_commits:
+            yield measured_on(quoted)
+        else:
+            yield f"Measured {days_of(quoted)}; on which processor and at which commit is in [{FIGURES}]({FIGURES})."
 
 
 def first(results: Rows) -> Iterator[str]:
     """Yield the table of the README, and how many of all quoted figures do not hold their goal."""
-    yield from table(results, [line for line in LINES if line.id in FIRST])
+    yield from table(results, [line for line in LINES if line.id in FIRST], names_commits=False)
     rows = [results.get(line.file, {}).get(line.id) for line in LINES]
     goals = [
         goal(row) for row in rows if row is not None and row["value"] is not None and row["goal"] != REPORT
@@ -123,10 +126,14 @@ def seconds(rows: Mapping[str, Mapping[str, Any]], variant: Variant) -> list[flo
     return found.get(variant.name, [])
 
 
+def days_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return from when to when these figures were measured."""
+    dates = sorted({row["date"] for row in rows})
+    return dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+
+
 def measured_on(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a sentence: from when to when, on what and at which commits these figures were measured."""
-    dates = sorted({row["date"] for row in rows})
-    span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     processors = sorted({f"{row['machine']['processor']}" for row in rows})
     commits = sorted({row["commit"] for row in rows} - {UNKNOWN})
     old = sum(row["commit"] == UNKNOWN for row in rows)
@@ -135,7 +142,7 @@ def measured_on(rows: Sequence[Mapping[str, Any]]) -> str:
         of = "all" if old == len(rows) else f"{old} of {len(rows)}"
         said.append(f"{of} are from before rows named their commit, and name the one that recorded them")
     return (
-        f"Measured {span}; processors: {', '.join(processors)}; {'; '.join(said)}. "
+        f"Measured {days_of(rows)}; processors: {', '.join(processors)}; {'; '.join(said)}. "
         "Which row was measured where is in its file."
     )
 

@@ -20,7 +20,8 @@ _HEAD: Final = """\
 
 `headgate COMMAND --help` prints the same text. The commands for a cluster are also a plugin of kubectl, such as
 `kubectl headgate status`. They find the cluster as kubectl does, act with your rights, and wait seconds for an
-answer, not minutes. An error is one sentence on standard error, with a remedy.
+answer, not minutes. An error is one sentence on standard error, with a remedy. `headgate --install-completion` lets
+your shell complete commands and options.
 """
 _SHARED: Final = ("--namespace", "--context", "--kubeconfig")
 

@@ -168,9 +168,12 @@ def test_one_backlog_is_drawn_with_every_opponent_by_a_name_that_a_reader_knows(
     made = {opponents.SCREENING: of_all, opponents.ROUNDS: [rounds("2026-11-22", headgate=1.5)]}
     drawn = ET.fromstring(opponents.draw(made))
     assert {opponents.called(way) for way in ways[:-2]} <= {text.text for text in drawn.iter(f"{SVG}text")}
-    said = next(text for text in drawn.iter(f"{SVG}text") if text.text == opponents.title(made))
-    assert said.get("x") == "10", "a wide font would have it cut on the right"
-    assert "1.5 s; 1M; 3.0 CPU s" in opponents.draw(made), "the rounds hold against the screening"
+    said = [text.text for text in drawn.iter(f"{SVG}text")]
+    assert said[:3] == ["seconds for 1M records", "records that a failure repeats", "CPU s per million"]
+    row = said.index(opponents.NAMES["headgate"])
+    assert said[row + 1 : row + 4] == ["1.5 s", "1M", "3.0"], "the rounds hold against the screening"
+    wide = 8 * max(len(opponents.called(way)) for way in ways[:-2])
+    assert wide < opponents.LEFT - 10, "a wide font would have a name cut on the left"
     assert not opponents.is_measured({opponents.SCREENING: of_all})
     failed = {"date": "2026-11-23", "value": None}
     assert not opponents.is_measured({**made, opponents.ROUNDS: [*made[opponents.ROUNDS], failed]})
@@ -212,6 +215,15 @@ def test_the_readme_has_few_figures_and_says_how_many_of_all_do_not_hold():
     *_, said = first(rows)
     assert said == "Of 2 goals in [docs/figures.md](docs/figures.md) 2 are missed and 0 open."
     assert not [line for line in first(rows) if line.startswith("| records lost")]
+
+
+def test_the_readme_leaves_commits_to_the_page_of_figures():
+    line = next(line for line in LINES if line.id in FIRST and line.capped is None)
+    made = [{"value": 1, "goal": "<= 2", "runs": [1], "holds": True, **ORIGIN}]
+    *_, origin, _, _ = first(by_id({line.file: {line.id: made}}))
+    assert origin.startswith(
+        "Measured 2026-11-22; on which processor and at which commit is in [docs/figures.md]"
+    )
 
 
 def test_the_readme_says_how_long_each_demo_took_since_its_goal_is_what_it_is():

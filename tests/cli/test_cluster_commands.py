@@ -911,6 +911,14 @@ def test_a_kubeconfig_without_a_current_context_will_do_for_another(
     )
 
 
+PROXIED = kubeconfig_text("http://x").replace("server: http://x", "server: http://x\n    proxy-url: x")
+LOGGED_OUT = kubeconfig_text("http://x").replace(
+    "token: secret",
+    "exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, echo log in >&2; exit 1], "
+    "interactiveMode: Never}",
+)
+
+
 @pytest.mark.parametrize(
     ("text", "arguments", "said"),
     [
@@ -932,6 +940,24 @@ def test_a_kubeconfig_without_a_current_context_will_do_for_another(
         (kubeconfig_text("http://x"), ["--context", "tests"], "--context tests is not in"),
         (kubeconfig_text("http://x"), ["--context", "tests"], "did you mean test?"),
         (kubeconfig_text("http://x"), ["--context", "prod"], "it has: test"),
+        (
+            kubeconfig_text(""),
+            [],
+            "the server of context test is '', which is no address; give one as https:",
+        ),
+        (kubeconfig_text("x:6443"), [], "the server of context test is 'x:6443', which is no address"),
+        (
+            kubeconfig_text("http://x:99999"),
+            [],
+            "the server of context test is 'http://x:99999', which is no",
+        ),
+        (PROXIED, [], "the proxy-url of context test is 'x', which is no address"),
+        (LOGGED_OUT, [], "the login of context test failed: exec: process returned 1. log in; log in anew"),
+        (kubeconfig_text("http://x"), ["--namespace", ".."], "'..' is no name of a namespace; give one of"),
+        (kubeconfig_text("http://x"), [""], "'' is no name of an application; give one of lower-case"),
+        (kubeconfig_text("http://x"), [".."], "'..' is no name of an application"),
+        (kubeconfig_text("http://x"), ["a\nb"], "'a\\nb' is no name of an application"),
+        (kubeconfig_text("http://x"), ["\udcff"], "'\\udcff' is no name of an application"),
     ],
 )
 def test_a_cluster_that_is_not_configured_is_a_matter_of_usage(
@@ -951,6 +977,26 @@ def test_a_cluster_that_is_not_configured_is_a_matter_of_usage(
     assert ended.code == 2
     assert one_sentence(ended.err), ended.err
     assert said in ended.err
+
+
+def test_a_kubeconfig_of_brackets_alone_is_nested_too_deeply(headgate: Headgate, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("[" * 5000)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)  # as in a new process: commands before this one raise it
+    try:
+        ended = headgate("status", "--kubeconfig", tmp_path / "config")
+    finally:
+        sys.setrecursionlimit(limit)
+
+    assert ended.code == 2
+    assert ended.err == f"error: {tmp_path}/config: is nested too deeply; check it with kubectl config view\n"
+
+
+def test_no_name_is_not_all_of_them(headgate: Headgate, cluster: HttpCluster, tmp_path: Path) -> None:
+    """`headgate support-bundle "$APP"`, where nothing has set `APP`."""
+    cluster.put(flights())
+    assert headgate("support-bundle", "", "--output", tmp_path / "bundle.tar.gz").code == 2
+    assert not (tmp_path / "bundle.tar.gz").exists()
 
 
 # As a plugin, and what is not loaded

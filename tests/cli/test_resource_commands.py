@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from headgate.api.crd import FILE_NAME, render_crd
 from support.command_line import Headgate
@@ -15,6 +16,34 @@ from support.command_line import Headgate
 ROOT = Path(__file__).parents[2]
 FLIGHTS = ROOT / "examples" / "flights.yaml"
 BROKEN = ROOT / "tests" / "data" / "resources" / "broken.yaml"
+
+
+def test_a_shell_completes_a_command(headgate: Headgate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_HEADGATE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "headgate val")
+    monkeypatch.setenv("COMP_CWORD", "1")
+
+    assert headgate().out.split() == ["validate"]
+
+
+def test_a_terminal_of_no_columns_is_of_unknown_width(
+    headgate: Headgate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
+
+    assert "Usage: headgate" in headgate("--help").out
+
+
+def test_the_example_on_kafka_is_of_the_job_that_it_names() -> None:
+    spec = yaml.safe_load((ROOT / "examples" / "kafka.yaml").read_text())["spec"]
+    job = (ROOT / "examples" / "jobs" / Path(spec["main"]["file"]).name).read_text()
+    (query,) = spec["queries"]
+    (source,) = query["sources"]
+
+    assert f'queryName("{query["name"]}")' in job
+    assert f'"subscribe", "{source["name"]}"' in job
+    brokers, out = spec["main"]["arguments"]
+    assert "brokers, out = sys.argv[1:]" in job, (brokers, out)
 
 
 def test_a_good_file_ends_with_0(headgate: Headgate) -> None:

@@ -128,6 +128,12 @@ def test_no_upgrade_by_helm_leaves_the_defaults_of_a_newer_chart_out(page: str) 
     )
 
 
+@pytest.mark.parametrize("page", [*TEXTS, "charts/headgate/templates/NOTES.txt"])
+def test_no_command_takes_the_applications_of_another_operator_for_ours(page: str) -> None:
+    bare = r"^ *kubectl .*\bsparkapplications?\b(?!\.headgate\.dev).*$"
+    assert re.findall(bare, (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE) == []
+
+
 @pytest.mark.parametrize("page", TEXTS)
 def test_files_of_a_release_have_its_version(page: str) -> None:
     named = re.findall(r"\bheadgate(?:-spark_2\.13)?[-:](\d+\.\d+\.\d+)", TEXTS[page])

@@ -72,6 +72,39 @@ def test_what_a_source_cannot_do_is_named_with_the_remedy(
     assert [problem[: len(begin)] for problem, begin in zip(found, told, strict=True)] == told
 
 
+CAPPED = {
+    "orders": described("kafka", options={"subscribe": "orders", "maxOffsetsPerTrigger": "50000"}),
+    "files": described(
+        "parquet", "v1", defaultLimit="files", options={"maxFilesPerTrigger": "9", "maxBytesPerTrigger": "1g"}
+    ),
+    "rows": described("mine", defaultLimit="rows", defaultRows=20, options={"maxOffsetsPerTrigger": "20"}),
+}
+BOUNDED = "rateLimit.recordsPerCheckpoint of the source"
+
+
+@pytest.mark.parametrize(
+    ("control", "told"),
+    [
+        (None, []),
+        (QueryControl(batch=BatchControl(max_records=50_000)), []),
+        (QueryControl(sources=dict.fromkeys(CAPPED, SourceControl(rate_limit=CUT))), []),
+        (
+            QueryControl(interval_seconds=5),
+            [
+                "maxOffsetsPerTrigger of source orders does nothing",
+                "maxFilesPerTrigger and maxBytesPerTrigger of source files do nothing",
+            ],
+        ),
+    ],
+)
+def test_a_cap_of_the_job_that_no_longer_holds_is_named_with_what_takes_its_place(
+    control: QueryControl | None, told: list[str]
+) -> None:
+    found = unheeded(control, CAPPED)
+    assert [problem[: len(begin)] for problem, begin in zip(found, told, strict=True)] == told
+    assert all(problem.endswith(BOUNDED) for problem in found)
+
+
 def test_it_is_told_once_however_often_a_document_comes_and_anew_when_it_returns() -> None:
     query = QuerySettings("copy")
     wrong, right = about(rate_limit=CUT), QueryControl()

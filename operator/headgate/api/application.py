@@ -151,7 +151,7 @@ class SparkApplicationSpec(ApiModel):
     """Container image of driver and executors. Needed in a cluster unless the operator has a default image;
     `headgate local` does without."""
     main: Main
-    """The job."""
+    """The job: a PySpark script (`file`) and its `arguments`."""
     spark_conf: SparkConf = Field(default_factory=dict)
     """Spark properties of the application. Values are text: write `"64"`. A change restarts the driver.
     Default: none."""

@@ -23,9 +23,11 @@ _HEAD: Final = f"""\
 {{description}}
 
 Durations are written like `250ms`, `5s`, `2m` or `1h30m`; a number without a unit is refused. The update mode of
-a setting says how a change of it takes effect: *operator* (it acts on it by itself), *live* (the running job goes by
-it from its next batch on), *executors* (some come or go, the query goes on) or *restart* (the driver is stopped at
-the end of a batch and started anew).
+a setting says how a change of it takes effect: *operator* (the operator alone acts on it), *live* (the running job
+goes by it from its next batch on), *executors* (some come or go, the query goes on) or *restart* (the driver is
+stopped at the end of a batch and started anew).
+
+`kubectl` knows the resource as `hgapp`. Other operators have a `SparkApplication`, too.
 """
 
 _OF_DRIVERS: Final = "spec.driver.podTemplate"

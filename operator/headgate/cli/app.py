@@ -38,7 +38,6 @@ app = typer.Typer(
     help="Clears a Structured Streaming backlog at batch speed and runs live at stream latency.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.command()(local)
@@ -57,7 +56,7 @@ def run() -> None:
     """Run the command that the process was called with; ends it, or raises what a defect or an output did."""
     is_plugin = Path(sys.argv[0]).name.startswith("kubectl-")
     try:
-        app(prog_name="kubectl headgate" if is_plugin else None)
+        app(prog_name="kubectl headgate" if is_plugin else "headgate")
     except HeadgateError as error:
         from headgate_contract.foreign import printable
 

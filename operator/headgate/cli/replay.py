@@ -34,6 +34,9 @@ def replay(
 ) -> None:
     """Print what would have been decided on recorded observations, one JSON object for each.
 
+    A line of a recording: {"t": 12.5, "query": "delays", "sources": {"flights": {"pendingRecords": 1000000}}}.
+    docs/decision.md has all members, and says how a run of headgate local becomes a recording.
+
     Exit code 0: all are decided. 2: a file cannot be read, is not of its form, or holds no observation.
     """
     from headgate.api.load import load_application

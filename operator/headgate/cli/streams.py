@@ -16,8 +16,11 @@ def make_ready() -> None:
     """See to it that whatever is written does not fail for what it is, nor for a stream that is not there.
 
     What the caller has closed (`<&-`, `>&-`) is empty and leads nowhere, and is not the next file that is opened. A
-    character that the terminal's encoding does not have is written by its number.
+    character that the terminal's encoding does not have is written by its number. A width of 0 columns, which some
+    terminals without a size export, is not known, and Rich would write nothing.
     """
+    if not os.environ.get("COLUMNS", "").strip("0"):
+        os.environ.pop("COLUMNS", None)
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:

@@ -153,6 +153,9 @@ class QuerySettings:
 
 WHOLE = "is read whole or not at all (read limit: gate), so no batch of it can be cut"
 
+CAPS = ("maxOffsetsPerTrigger", "maxFilesPerTrigger", "maxBytesPerTrigger")
+"""Options by which a job itself bounds the batches of a source."""
+
 
 def unheeded(control: QueryControl | None, sources: Mapping[str, Descriptor]) -> list[str]:
     """Return what is not done, each with the remedy. `sources` are those of the job by name."""
@@ -168,7 +171,24 @@ def unheeded(control: QueryControl | None, sources: Mapping[str, Descriptor]) ->
     if whole and control.batch.max_records != BatchControl().max_records:
         is_read = WHOLE if len(whole) == 1 else WHOLE.replace("is read", "are read", 1)
         of_sources.append(f"batch.maxRecords does not bound {', '.join(whole)}, which {is_read}")
-    return of_sources
+    return [*of_sources, *_caps_in_vain(control, sources)]
+
+
+def _caps_in_vain(control: QueryControl, sources: Mapping[str, Descriptor]) -> Iterator[str]:
+    """Yield the caps that a job gives its sources, unless somebody has set what stands for them."""
+    if control.batch.max_records != BatchControl().max_records:
+        return
+    for name, described in sources.items():
+        source = control.sources.get(name, SourceControl())
+        limits = (source.rate_limit, source.rate_limit_during_backlog)
+        caps = [cap for cap in CAPS if cap.lower() in described.options]
+        is_planned = described.read_limit in {ReadLimit.OFFSETS, ReadLimit.FILES}
+        if caps and is_planned and not any(limit and limit.records_per_checkpoint for limit in limits):
+            yield (
+                f"{' and '.join(caps)} of source {name} {'does' if len(caps) == 1 else 'do'} nothing, since Headgate "
+                "sizes the batches of the query; to bound them, set batch.maxRecords of the query, or "
+                "rateLimit.recordsPerCheckpoint of the source"
+            )
 
 
 def _of_source(name: str, control: SourceControl, described: Descriptor) -> Iterator[str]:

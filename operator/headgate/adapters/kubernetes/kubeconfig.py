@@ -7,7 +7,7 @@ from typing import Final
 import yaml
 
 DEFAULT_KUBECONFIG: Final = "~/.kube/config"
-UNREADABLE: Final = (yaml.YAMLError, OSError, ValueError, KeyError, TypeError, AttributeError)
+UNREADABLE: Final = (yaml.YAMLError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """What a file that cannot be read, or is no kubeconfig, leads to beside the client's own error."""
 
 
@@ -24,4 +24,6 @@ def sentence(error: Exception) -> str:
         return f"a member {error} is missing"
     if isinstance(error, TypeError | AttributeError):
         return "has not the form of a kubeconfig"
+    if isinstance(error, RecursionError):
+        return "is nested too deeply"
     return " ".join(str(error).split()) or type(error).__name__

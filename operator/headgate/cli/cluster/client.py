@@ -25,6 +25,7 @@ from headgate.errors import (
     ApiUnavailable,
     HeadgateError,
     TransientError,
+    UsageError,
 )
 from headgate.key import Key, key_of
 from headgate_contract.nearest import did_you_mean
@@ -82,7 +83,7 @@ class Cluster:
 
     def chosen(self, name: str | None, *, everywhere: bool) -> list[Manifest]:
         """Return the application of that name, or all of them where none is given."""
-        return [self.application(name)] if name else self.applications(everywhere=everywhere)
+        return [self.application(name)] if name is not None else self.applications(everywhere=everywhere)
 
     def patch(self, name: str, patch: Mapping[str, Any]) -> Manifest:
         """Change the members in `patch` (RFC 7386) and return the application after it.
@@ -116,6 +117,7 @@ class Cluster:
         return self.ask(lambda api: api.list(EVENTS, key.namespace, fields=selected))
 
     def _named(self, name: str, question: Callable[[client.ApiServer], Awaitable[Manifest]]) -> Manifest:
+        require_name(name, "an application")
         try:
             return self.ask(question)
         except _NoSuchObject:
@@ -138,6 +140,12 @@ class Cluster:
         except HeadgateError:  # who may see one namespace only is told of that one
             return []
         return sorted(key.namespace for key in everywhere if key.name == name)
+
+
+def require_name(name: str, what: str) -> None:
+    """Raise UsageError for a name that the path of a request has no room for: it would ask for something else."""
+    if name in {"", ".", ".."} or not name.isprintable():
+        raise UsageError(f"{name!r} is no name of {what}; give one of lower-case letters, digits and -")
 
 
 class _Api(client.ApiServer):

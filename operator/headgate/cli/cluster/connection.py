@@ -5,10 +5,12 @@ runs in. Authentication is the official client's, of its synchronous half: of th
 other half hides what they say, as the address at which one logs in, and takes no second token when the first is old.
 """
 
+import logging
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 from kubernetes import config
@@ -16,7 +18,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 
 from headgate.adapters.kubernetes.client import connection
 from headgate.adapters.kubernetes.kubeconfig import DEFAULT_KUBECONFIG, UNREADABLE, kubeconfig_files, sentence
-from headgate.cli.cluster.client import Cluster
+from headgate.cli.cluster.client import Cluster, require_name
 from headgate.errors import UsageError
 from headgate_contract.nearest import did_you_mean
 
@@ -37,7 +39,9 @@ def connect(kubeconfig: Path | None, context: str | None, namespace: str | None,
         raise UsageError(f"--context {context}: there is no kubeconfig; set KUBECONFIG or give --kubeconfig")
     else:
         api, configured = _of_pod(here)
-    return Cluster(api, namespace or configured or DEFAULT_NAMESPACE)
+    where = namespace or configured or DEFAULT_NAMESPACE
+    require_name(where, "a namespace")
+    return Cluster(api, where)
 
 
 def _files(kubeconfig: Path | None) -> str:
@@ -73,10 +77,51 @@ def _of_kubeconfig(files: str, context: str | None) -> tuple[ApiClient, str | No
             raise UsageError(
                 f"{files}: the namespace of context {name} is no text; put {namespace} in quotes"
             )
-        config.load_kube_config(files, name, settings)  # type: ignore[no-untyped-call]
+        _log_in(files, name, settings)
         return connection(settings), namespace
     except (config.ConfigException, *UNREADABLE) as error:
         raise UsageError(f"{files}: {sentence(error)}; check it with kubectl config view") from None
+
+
+class _Complaints(logging.Handler):
+    """Hears of a login that has failed: the client writes it to the log, and goes on as nobody."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep what a record says, on one line."""
+        self.said.append(" ".join(record.getMessage().split()))
+
+
+def _log_in(files: str, context: str | None, settings: Configuration) -> None:
+    """Fill in the settings of a context; raise UsageError where its plugin refuses, or an address is none."""
+    complaints = _Complaints()
+    logging.getLogger().addHandler(complaints)
+    try:
+        config.load_kube_config(files, context, settings)  # type: ignore[no-untyped-call]
+    finally:
+        logging.getLogger().removeHandler(complaints)
+    if complaints.said:
+        raise UsageError(
+            f"{files}: the login of context {context} failed: {'; '.join(complaints.said)}; "
+            "log in anew, as for kubectl"
+        )
+    for member, address in (("server", settings.host), ("proxy-url", settings.proxy)):
+        if address is not None and not _is_address(address):
+            raise UsageError(
+                f"{files}: the {member} of context {context} is {address!r}, which is no address; "
+                "give one as https://HOST:PORT"
+            )
+
+
+def _is_address(given: str) -> bool:
+    try:
+        parts = urlsplit(given)
+        return bool(parts.scheme and parts.hostname and parts.port != 0)
+    except ValueError:  # a port above 65535
+        return False
 
 
 def _contexts(files: str) -> tuple[dict[str, Mapping[str, Any]], str | None]:
