@@ -15,7 +15,7 @@ from benchmarks.local.statistics import slope_interval
 from benchmarks.soak import __main__ as soak
 from benchmarks.soak.scenario import Bench, slopes
 from benchmarks.soak.scenarios import driver, operator
-from support.driver import QUICK_START
+from support.driver import QUICK_START, SHARING
 from support.kafka import Broker
 from support.kafka_connector import connector_jars
 
@@ -89,7 +89,7 @@ def test_a_loop_whose_driver_dies_again_and_again_holds_no_more_than_before(tmp_
 def test_queries_that_are_started_again_leave_nothing_in_a_driver(kafka: Broker, tmp_path: Path) -> None:
     connector_jars()
     bench = Bench(tmp_path, tmp_path, 1, print, broker=kafka, scale=SCALE)
-    quick = {"spark.driver.defaultJavaOptions": QUICK_START, "spark.driver.memory": "1g"}
+    quick = {"spark.driver.defaultJavaOptions": f"{QUICK_START} {SHARING}", "spark.driver.memory": "1g"}
     restarts, batches, verdicts, looks = driver.soaked(
         bench, bench.place("driver"), looks=4, batches=3, names=3, more=quick
     )

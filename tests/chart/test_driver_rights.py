@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -21,7 +22,7 @@ from headgate.reconcile.launch import Launch
 from headgate_spark.engine.shim import jar_path
 from support.chart import render
 from support.cluster import Cluster
-from support.driver import ENVIRONMENT, QUICK_START
+from support.driver import ENVIRONMENT, QUICK_START, SHARING
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
@@ -108,9 +109,9 @@ def test_executors_that_a_quota_refuses_come_when_there_is_room_and_the_driver_s
 ) -> None:
     grant(control_plane, namespace)
     control_plane.fill_quota(namespace)
-    shim = {"spark.driver.extraClassPath": str(jar_path())}
+    shim = {"SPARK_DIST_CLASSPATH": str(jar_path())}
 
-    with spark_driver(control_plane, namespace, tmp_path, shim, JOB_THAT_TELLS) as driver:
+    with spark_driver(control_plane, namespace, tmp_path, {}, JOB_THAT_TELLS, shim) as driver:
         log = tmp_path / "driver.log"
         wait_until(lambda: f"Total failures: {LIMIT_OF_SPARK + 2}" in log.read_text(), "refusals", SECONDS)
         wait_until(lambda: "refused: " in log.read_text(), "the driver to say so", SECONDS)
@@ -145,9 +146,17 @@ def executors(cluster: Cluster, namespace: str) -> list[str]:
 
 @contextmanager
 def spark_driver(
-    cluster: Cluster, namespace: str, folder: Path, spark_conf: Mapping[str, str], job: str = JOB
+    cluster: Cluster,
+    namespace: str,
+    folder: Path,
+    spark_conf: Mapping[str, str],
+    job: str = JOB,
+    environ: Mapping[str, str] | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a Spark driver on this machine, with the operator's properties and as the chart's account."""
+    """Run a Spark driver on this machine, with the operator's properties and as the chart's account.
+
+    Its properties are in a file that is named: a folder of settings would come before Spark's own jars.
+    """
     authority = folder / "ca.crt"
     kubeconfig = yaml.safe_load(cluster.user(f"system:serviceaccount:{namespace}:{ACCOUNT}").read_text())
     authority.write_bytes(
@@ -159,14 +168,14 @@ def spark_driver(
         "spark.kubernetes.authenticate.oauthToken": kubeconfig["users"][0]["user"]["token"],
         "spark.kubernetes.authenticate.caCertFile": str(authority),
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.defaultJavaOptions": QUICK_START,
+        "spark.driver.defaultJavaOptions": f"{QUICK_START} {SHARING}",
         "spark.ui.enabled": "false",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "1s",  # for executors, of which none comes
     }
-    file = folder / "conf" / "spark-defaults.conf"
-    file.parent.mkdir()
+    file = folder / "spark.properties"
     file.write_text("".join(f"{name} {value}\n" for name, value in conf.items()))
-    environment = os.environ | ENVIRONMENT | {"SPARK_CONF_DIR": str(file.parent)}
+    submit = {"PYSPARK_SUBMIT_ARGS": shlex.join(["--properties-file", str(file), "pyspark-shell"])}
+    environment = os.environ | ENVIRONMENT | submit | dict(environ or {})
     with (folder / "driver.log").open("wb") as log:
         command = [sys.executable, "-c", job]
         process = subprocess.Popen(

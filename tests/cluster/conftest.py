@@ -21,17 +21,14 @@ def guide() -> Guide:
 
 @pytest.fixture(scope="package")
 def nodes(tmp_path_factory: pytest.TempPathFactory, guide: Guide) -> Iterator[NodeCluster]:
-    """Two nodes with our images, that of a job, and those that the guide pushes. A chart is to install our CRD."""
+    """Two nodes with our images, that of a job, and those that the guide pushes; the first has a stock Spark, too.
+
+    A chart is to install our CRD.
+    """
     operator, spark = our_images()
     folder = tmp_path_factory.mktemp("nodes")
-    images = [
-        operator,
-        spark,
-        copies.image(spark, folder),
-        stock_image(folder),
-        *guide.images(operator, spark, folder),
-    ]
-    with nodes_in(folder, images=images, count=2, crds=False) as cluster:
+    images = [operator, spark, copies.image(spark, folder), *guide.images(operator, spark, folder)]
+    with nodes_in(folder, images=images, first=[stock_image(folder)], count=2, crds=False) as cluster:
         yield cluster
 
 

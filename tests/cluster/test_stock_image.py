@@ -26,6 +26,7 @@ def test_a_job_with_only_the_jar_added_is_governed_on_a_stock_image(nodes, langu
         namespace,
         language,
         IMAGE,
+        node=nodes.nodes[0].name,
         command=command(language, CONF),
         securityContext=RESTRICTED,
         volumeMounts=[{"name": "scratch", "mountPath": "/tmp"}],
@@ -42,6 +43,7 @@ def test_it_has_no_pip_and_no_package_of_python(nodes):
     namespace = nodes.namespace()
     names = ("pip", "structlog", "pyspark", "headgate_spark")
     ask = f"import importlib.util as u; print([name for name in {names} if u.find_spec(name)])"
-    create_pod(nodes, namespace, "bare", IMAGE, command=["python3", "-c", ask])
+    there = nodes.nodes[0].name
+    create_pod(nodes, namespace, "bare", IMAGE, node=there, command=["python3", "-c", ask])
     wait_for(nodes, namespace, "bare", "jsonpath={.status.phase}=Succeeded")
     assert nodes.kubectl("logs", "bare", "-n", namespace).strip() == "[]"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -125,7 +127,10 @@ def test_a_killed_driver_goes_on_and_a_second_run_is_refused_its_checkpoint(tmp_
         )
         refused_beside(run)
         stop(run)
+        assert run.samples[-1]["attempt"] == 2, "the first one runs on"
     assert sorted(ids_in(tmp_path / "copied-left")) == list(range(ROWS))
+    with (tmp_path / "checkpoint-left.headgate" / "lock").open("r+") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises where the next run would be refused
 
 
 def refused_beside(run: LocalRun) -> None:
@@ -140,7 +145,8 @@ def refused_beside(run: LocalRun) -> None:
         env=os.environ | ENVIRONMENT,
     )
     assert second.returncode == 75, second.stderr
-    assert holder_pid(run) in second.stderr
+    told = f"is in use by the run with pid {holder_pid(run)} on host {socket.gethostname()};"
+    assert told in " ".join(second.stderr.split())
 
 
 def holder_pid(run: LocalRun) -> str:

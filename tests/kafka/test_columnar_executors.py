@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from headgate_spark.engine.shim import jar_path
 from support.columnar import COLUMNAR, JOB, PROPERTY, by_spark, counts_in, plans_in, rows_in
-from support.driver import QUICK_START
+from support.driver import QUICK_START, SHARING
 from support.driver import driver as process
 from support.kafka import Broker
 from support.kafka_connector import connector_conf
@@ -41,7 +41,7 @@ def test_executors_read_in_columns_where_they_have_our_classes_and_else_as_spark
     conf = {
         "spark.master": "local-cluster[1,2,512]",
         "spark.executor.memory": "512m",
-        "spark.executor.defaultJavaOptions": QUICK_START,
+        "spark.executor.defaultJavaOptions": f"{QUICK_START} {SHARING}",
         "spark.executorEnv.SPARK_DIST_CLASSPATH": "/nowhere",
         "spark.sql.ansi.enforceReservedKeywords": "true",  # OFFSET is one
         **connector_conf(),

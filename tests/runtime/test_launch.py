@@ -1,6 +1,5 @@
 """`headgate-run` as a user starts it: an unmodified script, governed, and stopped where it should be."""
 
-import fcntl
 import json
 import signal
 import socket
@@ -179,24 +178,6 @@ def test_a_port_that_is_taken_is_passed_over_and_reported(tmp_path):
             announced = json.loads((tmp_path / "announce.json").read_text())
             assert announced["metricsPort"] > port
             assert "port is taken" in ended.log
-
-
-def test_a_second_run_on_one_checkpoint_is_refused_with_pid_and_host_of_the_first(tmp_path):
-    source = recording(tmp_path / "source", 1000)
-    arguments = ("copy.py", source, tmp_path / "out", tmp_path / "ck")
-    with driver(tmp_path / "one", *arguments) as first:
-        first.wait_for_metric("headgate_source_processed_records_total", lambda v: v == 1000)
-        with driver(tmp_path / "two", *arguments) as second:
-            assert second.wait() == 75
-            assert (
-                f"is in use by the run with pid {first.process.pid} on host {socket.gethostname()};"
-                in second.log
-            )
-        assert first.metric("headgate_query_active") == 1
-        first.signal(signal.SIGTERM)
-        assert first.wait() == 0
-    with (tmp_path / "ck.headgate" / "lock").open("r+") as lock:
-        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises where the next run would be refused
 
 
 def test_a_checkpoint_of_another_job_gives_sparks_own_error(tmp_path):

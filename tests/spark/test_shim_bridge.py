@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from headgate_spark.engine import shim
+from support.driver import CONF, ENVIRONMENT
 
 
 def test_a_missing_jar_is_reported_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,17 +49,19 @@ def test_both_sides_speak_the_same_protocol() -> None:
 def run(folder: Path, setting: str, script: str) -> subprocess.CompletedProcess[str]:
     """Run a script under `headgate-run`, after a line that sets something in `shim`."""
     (folder / "job.py").write_text(script)
+    options = [word for pair in CONF.items() for word in ("--conf", "=".join(pair))]
+    options += ["--metrics-port", "0", "--metrics-address", "127.0.0.1"]
     program = (
         "from pathlib import Path\n"
         "from headgate_spark.engine import shim\n"
         "from headgate_spark.launch.command import main\n"
         f"{setting}\n"
-        "main(['--metrics-port', '0', '--metrics-address', '127.0.0.1', 'job.py'])\n"
+        f"main([*{options}, 'job.py'])\n"
     )
     return subprocess.run(
         [sys.executable, "-c", program],
         cwd=folder,
-        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
+        env=os.environ | ENVIRONMENT,
         capture_output=True,
         text=True,
         timeout=240,
@@ -74,11 +77,7 @@ def test_a_driver_without_the_jar_ends_with_one_sentence(tmp_path: Path) -> None
 
 @pytest.mark.spark
 def test_a_driver_with_the_jar_of_another_version_ends_at_its_first_session(tmp_path: Path) -> None:
-    script = (
-        "from pyspark.sql import SparkSession\n"
-        "SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()\n"
-        "print('never')\n"
-    )
+    script = "from pyspark.sql import SparkSession\nSparkSession.builder.getOrCreate()\nprint('never')\n"
     ended = run(tmp_path, "shim.PROTOCOL += 1", script)
     assert (ended.returncode, ended.stdout) == (78, ""), ended.stderr
     told = [line for line in ended.stderr.splitlines() if line.startswith("headgate-run: error: ")]

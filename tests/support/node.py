@@ -46,14 +46,21 @@ Manifest = dict[str, Any]
 
 @contextmanager
 def nodes_in(
-    folder: Path, *, images: Sequence[Image] = (), count: int = 1, crds: bool = True
+    folder: Path,
+    *,
+    images: Sequence[Image] = (),
+    first: Sequence[Image] = (),
+    count: int = 1,
+    crds: bool = True,
 ) -> Iterator[NodeCluster]:
     """Run a cluster of `count` nodes whose files are in `folder`; it is gone afterwards.
 
-    Every node has `images`, and that of `pause_image`. `crds` installs our CRD, as long as no chart shall do so.
+    Every node has `images`, and that of `pause_image`; the first one has also those of `first`. `crds` installs our
+    CRD, as long as no chart shall do so.
     """
     need_namespaces()
-    cluster = NodeCluster(folder, (pause_image(), *images), count)
+    of_all = (pause_image(), *images)
+    cluster = NodeCluster(folder, [(*of_all, *first), *[of_all] * (count - 1)])
     try:
         cluster.start()
         if crds:
@@ -66,12 +73,13 @@ def nodes_in(
 class NodeCluster(ControlPlane):
     """A control plane with nodes."""
 
-    def __init__(self, folder: Path, images: Sequence[Image], count: int):
+    def __init__(self, folder: Path, images: Sequence[Sequence[Image]]):
+        """`images`: those of each node."""
         super().__init__(folder, controllers=True, address=ADDRESS, port=API_PORT)
         self._images = images
         self._namespaces = Namespaces(folder / "namespaces.log")
         self._group = ControlGroup(f"headgate-{secrets.token_hex(4)}")
-        self.nodes = [self._node(number) for number in range(count)]
+        self.nodes = [self._node(number) for number in range(len(images))]
         self._proxy = self._inner("kube-proxy", *self._proxy_flags())
         self._dns = self._inner("coredns", "-conf", write_dns(folder, self.kubeconfig))
 
@@ -90,7 +98,8 @@ class NodeCluster(ControlPlane):
             _connect()
             for node in self.nodes:
                 node.start_runtime(self._namespaces)
-            imports = [pool.submit(node.import_images, self._images) for node in self.nodes]
+            pairs = zip(self.nodes, self._images, strict=True)
+            imports = [pool.submit(node.import_images, images) for node, images in pairs]
             super().start()
             for imported in imports:
                 imported.result()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from headgate_contract import ControlDocument, QueryControl
 from headgate_contract.receiving import write
-from support.driver import CONF, ENVIRONMENT, QUICK, QUICK_START
+from support.driver import CONF, ENVIRONMENT, QUICK, QUICK_START, SHARING
 
 JOB = Path(__file__).parents[1] / "data" / "packaged" / "hourly.py"
 SECONDS = 300
@@ -64,8 +64,9 @@ def check(python: Path, built: Path, folder: Path, planner: Path | None = None) 
     (folder / "ivysettings.xml").write_text(NOWHERE_ELSE)
     control = ControlDocument(generation=1, queries={"hourly": QueryControl(interval_seconds=0.5)})
     (folder / "control.json").write_text(write(control))
+    sharing = SHARING if python == Path(sys.executable) else ""  # those are the classes of our Spark
     conf = CONF | {
-        "spark.driver.defaultJavaOptions": QUICK_START,  # without the classes of another Spark
+        "spark.driver.defaultJavaOptions": f"{QUICK_START} {sharing}",
         "spark.jars.repositories": (built / "maven").as_uri(),
         "spark.jars.ivySettings": str(folder / "ivysettings.xml"),
         "spark.jars.ivy": str(folder / "ivy"),
