@@ -125,13 +125,16 @@ def test_a_resource_of_thousands_of_levels_is_refused_and_keeps_nobody_from_bein
         reasons = "jsonpath={.status.conditions[*].reason}"
         return "InvalidSpec" in served.kubectl("get", "sparkapplication", name, "-o", reasons)
 
-    declare_deep("listed")
-    operator = start("--no-leader-election").begin_leading()
-    wait_until(lambda: is_refused("listed"), "the one that is listed to be refused")
-    declare_deep("watched")
-    wait_until(lambda: is_refused("watched"), "the one that a watch tells to be refused")
-    served.declare()
-    served.driver()
+    try:
+        declare_deep("listed")
+        operator = start("--no-leader-election").begin_leading()
+        wait_until(lambda: is_refused("listed"), "the one that is listed to be refused")
+        declare_deep("watched")
+        wait_until(lambda: is_refused("watched"), "the one that a watch tells to be refused")
+        served.declare()
+        served.driver()
+    finally:  # other tests list all of this control plane, at Python's own recursion limit
+        served.kubectl("delete", "sparkapplication", "listed", "watched", "--ignore-not-found")
     said = operator.line("the spec is refused")["event"]
     assert said.startswith(
         "the spec is refused: spec.driver.podTemplate: has more than 64 levels in one another"
