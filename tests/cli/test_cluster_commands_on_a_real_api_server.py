@@ -19,7 +19,7 @@ from support.cluster import Cluster
 from support.command_line import Ended, Headgate
 from support.control_plane import program
 from support.kubeconfig import inline, write_kubeconfig
-from support.manifests import application, query, source
+from support.manifests import application, deepest, query, source
 
 pytestmark = pytest.mark.cluster
 
@@ -215,9 +215,7 @@ def test_one_application_of_thousands_of_levels_keeps_no_other_from_being_shown(
 ) -> None:
     applications.apply("somebody")
     hostile = Applications(applications.plane, applications.plane.namespace(), headgate)
-    manifest = application(query(), driver={"podTemplate": {"spec": {"affinity": {"a": "deep"}}}})
-    deep = json.dumps(manifest).replace('"deep"', '{"a":' * 9_900 + "1" + "}" * 9_900)
-    hostile.plane.kubectl("create", "-n", hostile.namespace, "-f", "-", input=deep)
+    hostile.plane.kubectl("create", "-n", hostile.namespace, "-f", "-", input=deepest("deep"))
     try:
         shown = hostile.run("status", "-A")
         missed = hostile.run("suspend", "flights")

@@ -12,7 +12,7 @@ import yaml
 
 from headgate import __version__
 from support.cluster import CRDS, Cluster
-from support.manifests import application, query
+from support.manifests import deepest
 from support.served import LEASE, Served
 from support.waiting import wait_until
 
@@ -115,11 +115,7 @@ def test_a_resource_of_thousands_of_levels_is_refused_and_keeps_nobody_from_bein
     start, served: Served
 ) -> None:
     def declare_deep(name: str) -> None:
-        manifest = application(query(), driver={"podTemplate": {"spec": {"affinity": {"a": "deep"}}}})
-        manifest["metadata"]["name"] = name
-        levels = 9_900
-        text = json.dumps(manifest).replace('"deep"', '{"a":' * levels + "1" + "}" * levels)
-        served.kubectl("create", "-f", "-", input=text)
+        served.kubectl("create", "-f", "-", input=deepest(name))
 
     def is_refused(name: str) -> bool:
         reasons = "jsonpath={.status.conditions[*].reason}"

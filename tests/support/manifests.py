@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 from headgate.api.finding import Location
@@ -28,6 +29,14 @@ def query(*sources: Manifest, **settings: Any) -> Manifest:
 def source(name: str = "s", **settings: Any) -> Manifest:
     """Return a source."""
     return {"name": name, **settings}
+
+
+def deepest(name: str) -> str:
+    """Return the JSON of an application with almost as many objects in one another as an API server takes."""
+    manifest = application(query(), driver={"podTemplate": {"spec": {"affinity": {"a": "deep"}}}})
+    manifest["metadata"]["name"] = name
+    levels = 9_900
+    return json.dumps(manifest).replace('{"a": "deep"}', '{"a":' * levels + "1" + "}" * levels)
 
 
 def changed(manifest: Manifest, location: Location, value: Any) -> Manifest:

@@ -21,7 +21,6 @@ from prometheus_client.exposition import choose_encoder
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from headgate import __version__
-from headgate.adapters.kubernetes.client import DEEPEST
 from headgate.factory.cluster import ClusterOperator, cluster_operator
 from headgate.handlers.election import FAILED, Election, end_at_once
 from headgate.handlers.health import ProbeServer
@@ -114,7 +113,6 @@ def run_operator(settings: Settings) -> int:
     """Run until it is asked to stop, or cannot go on; returns the exit code."""
     configure(settings.log_format, settings.log_level)
     sys.setswitchinterval(SWITCH_SECONDS)
-    sys.setrecursionlimit(DEEPEST)
     return asyncio.run(Process(settings, Instruments.of(settings)).run())
 
 

@@ -8,6 +8,7 @@ fifth of a call: ten thousand applications that start are forty thousand of them
 
 import asyncio
 import math
+import sys
 import time
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -35,7 +36,7 @@ TIMEOUT_SECONDS = 10.0
 PAGE = 500
 """Objects in one answer to a listing."""
 
-DEEPEST = 11_000
+_DEEPEST = 11_000
 """Recursion limit of a process that reads what is there: an API server takes ten thousand objects in one another from
 whoever may write one. By Python's default, one such object keeps everybody from listing all. This takes five of
 the eight MiB of a stack."""
@@ -288,7 +289,11 @@ class ApiServer:
 
 
 def connection(configuration: Configuration) -> ApiClient:
-    """Return a connection as configured, by the proxy that the environment names where the configuration has none."""
+    """Return a connection as configured, by the proxy that the environment names where the configuration has none.
+
+    The process may read from then on whatever an API server takes.
+    """
+    sys.setrecursionlimit(_DEEPEST)
     if configuration.proxy is None:
         target = urlsplit(configuration.host)
         is_direct = proxy_bypass(target.hostname or "")

@@ -7,7 +7,6 @@ Calls are short: whoever waits at a terminal wants an answer, and the next try i
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -16,7 +15,7 @@ import aiohttp
 from kubernetes.aio.client import ApiClient
 
 from headgate.adapters.kubernetes import client
-from headgate.adapters.kubernetes.client import APPLICATIONS, DEEPEST, EVENTS, Call, Manifest, status_of
+from headgate.adapters.kubernetes.client import APPLICATIONS, EVENTS, Call, Manifest, status_of
 from headgate.api.application import KIND, SparkApplication, application_schema
 from headgate.errors import (
     ApiConflict,
@@ -49,7 +48,6 @@ class Cluster:
     """
 
     def __init__(self, api: ApiClient, namespace: str) -> None:
-        sys.setrecursionlimit(DEEPEST)
         self._api = _Api(api)
         self.host = self._api.host
         """Address of the API server."""
