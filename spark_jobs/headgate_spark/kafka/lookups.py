@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from threading import Lock
 from types import MappingProxyType
@@ -79,20 +80,48 @@ class PartitionError(Exception):
     """A partition could not be asked; the message says which and why."""
 
 
-class JvmLookups:
+class _Client(ABC):
+    """A client of Kafka's, which logs in anew where it is refused, as after its credentials were given out anew."""
+
+    def __init__(self, jvm: Any, options: Mapping[str, str]) -> None:
+        """Raises what the client raises where the `kafka.…` options make no sense to it."""
+        self._jvm = jvm
+        self._options = options
+        self._is_stale = False
+        """Whether another client is to be asked next time."""
+        self._renewal = Lock()
+        """Held while another client is made: of two that two threads make, one would never be closed."""
+        self._leave = self._connect()
+
+    @abstractmethod
+    def _connect(self) -> Callable[[], object]:
+        """Make the client, and return what closes it when there is another one in its place."""
+
+    @contextmanager
+    def _asked(self) -> Iterator[None]:
+        """Surround a question: where the client is refused, the next one is asked by another client."""
+        with self._renewal:
+            if self._is_stale:
+                leave, self._leave = self._leave, self._connect()
+                self._is_stale = False
+                leave()
+        try:
+            yield
+        except Exception as error:
+            self._is_stale |= is_refusal(error)
+            raise
+
+
+class JvmLookups(_Client):
     """The partitions that one source reads, asked with the options of that source."""
 
     client_id = _CLIENT_ID
 
     def __init__(self, jvm: Any, options: Mapping[str, str]) -> None:
         """Raises what the client raises where the `kafka.…` options make no sense to it."""
-        self._jvm = jvm
-        self._options = options
         self.committed = client_options(options).get("isolation.level", "").lower() == "read_committed"
         """Whether the source reads what is committed alone."""
-        self._renewal = Lock()
-        """Held while another client is made: of two that two threads make, one would never be closed."""
-        self._connect()
+        super().__init__(jvm, options)
 
     def find(self, asked: Mapping[str, Millis]) -> dict[str, Found | None]:
         """Return for each partition (`topic/0`) the first record not earlier than asked for; `None`: there is none.
@@ -122,39 +151,22 @@ class JvmLookups:
     def close(self) -> None:
         self._admin.close()
 
-    def _connect(self) -> None:
+    def _connect(self) -> Callable[[], object]:
         settings = settings_of(self._jvm, self._options, self.client_id)
         self._admin = self._jvm.org.apache.kafka.clients.admin.Admin.create(settings)
         self._logs = self._jvm.dev.headgate.spark.Kafka.logs(self._admin, self.committed)
-        self._is_refused = False
-
-    @contextmanager
-    def _asked(self) -> Iterator[None]:
-        """Surround a question: where the client is refused, the next one is asked by another client."""
-        with self._renewal:
-            if self._is_refused:
-                before = self._admin
-                self._connect()
-                before.close()
-        try:
-            yield
-        except Exception as error:
-            self._is_refused = is_refusal(error)
-            raise
+        leave: Callable[[], object] = self._admin.close
+        return leave
 
 
-class JvmReads:
+class JvmReads(_Client):
     """Single records of the partitions that one source reads. Partitions are assigned: no group is joined."""
 
     def __init__(self, jvm: Any, options: Mapping[str, str], *, values: bool = False) -> None:
         """Raises what the client raises. `values` are read if asked for."""
-        self._jvm = jvm
-        self._options = options
         self._values = values
         self._wait: Mapping[str, str] = FETCH_WAIT
-        self._is_stale = False
-        """Whether another client is to read next time."""
-        self._connect()
+        super().__init__(jvm, options)
 
     def read(self, asked: Mapping[str, int], most: int) -> dict[str, list[Record]]:
         """Return for each partition the first records from an offset on; none where there are none up to its end.
@@ -162,17 +174,9 @@ class JvmReads:
         Partitions for whose values there was no room (`VALUE_BYTES`) are left out, never all: they are asked for when
         these have been looked at. Raises `UnansweredError` if a partition does not answer, or what the client raises.
         """
-        if self._is_stale:
-            before = self._consumer
-            self._connect()
-            self._is_stale = False
-            before.close(self._jvm.java.time.Duration.ofSeconds(1))
         room = VALUE_BYTES if self._values else 0
-        try:
+        with self._asked():
             told = self._records.read(json.dumps(dict(asked)), most, room, round(READ_SECONDS * 1000))
-        except Exception as error:
-            self._is_stale = is_refusal(error)
-            raise
         answers = json.loads(told)
         read = {split: [_record(*record) for record in records] for split, records in answers.items()}
         size = sum(len(record.value or b"") for records in read.values() for record in records)
@@ -186,12 +190,13 @@ class JvmReads:
     def close(self) -> None:
         self._consumer.close()
 
-    def _connect(self) -> None:
+    def _connect(self) -> Callable[[], object]:
         bytes_of = self._jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
         settings = settings_of(self._jvm, self._options, _CLIENT_ID, {**_OF_SAMPLES, **self._wait})
-        consumer = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer
-        self._consumer = consumer(settings, bytes_of(), bytes_of())
-        self._records = self._jvm.dev.headgate.spark.Kafka.records(self._consumer)
+        made = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer(settings, bytes_of(), bytes_of())
+        self._consumer = made
+        self._records = self._jvm.dev.headgate.spark.Kafka.records(made)
+        return lambda: made.close(self._jvm.java.time.Duration.ofSeconds(1))
 
 
 class JvmTopicIds(JvmLookups):
