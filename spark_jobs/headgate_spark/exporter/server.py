@@ -36,9 +36,8 @@ class Exporter:
         self._batches = self._histogram(m.QUERY_BATCH_DURATION, _BATCH_BUCKETS)
         self._planner = self._histogram(m.PLANNER_DURATION, _PLANNER_BUCKETS)
         self._spark = self._gauge(m.SPARK_INFO)
-        self._gauge(m.DRIVER_INFO).labels(application=application, version=__version__, lineage=lineage).set(
-            1
-        )
+        info = self._gauge(m.DRIVER_INFO)
+        info.labels(application=application, version=__version__, lineage=lineage).set(1)
 
     def spark_is(self, version: str) -> None:
         self._spark.clear()
