@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headgate_contract.held import HeldBy
-from headgate_spark.planner.booking import Booking
+from headgate_spark.planner.booking import Question
 from headgate_spark.planner.model import Answer, GoLive, Hold, Wait
 from headgate_spark.planner.pipelines import due, pipeline_of
 from headgate_spark.planner.reading import Limits, take
-from headgate_spark.planner.rounds import Question, Round
+from headgate_spark.planner.rounds import Round
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.state import QueryState
 from headgate_spark.planner.steps import Draft
@@ -48,10 +48,10 @@ def open_for_what_was_found(query: QueryState, state: SourceState, current: Roun
         current.held = due(query, now)
 
 
-def answer_to(asked: Question, booking: Booking) -> Answer:
+def answer_to(asked: Question) -> Answer:
     """Answer for a source; all but a `Wait` stays the answer for the rest of the round."""
     current, source = asked.round, asked.source
-    answer = _planned(asked, booking)
+    answer = _planned(asked)
     if isinstance(answer, Hold):
         answer = pipeline_of(asked.query.settings).instead_of_hold(asked, answer)
     current.waiting = source.name if isinstance(answer, Wait) else None
@@ -61,7 +61,7 @@ def answer_to(asked: Question, booking: Booking) -> Answer:
     return answer
 
 
-def _planned(asked: Question, booking: Booking) -> Answer:
+def _planned(asked: Question) -> Answer:
     query, current, source = asked.query, asked.round, asked.source
     if query.stopping or current.held is HeldBy.CONTROL:
         return Hold(HeldBy.STOP if query.stopping else HeldBy.CONTROL)
@@ -78,7 +78,7 @@ def _planned(asked: Question, booking: Booking) -> Answer:
     if current.held is not None:  # what its rate limit cut could have been read already, but for that
         was_cut = current.held is HeldBy.INTERVAL and source.name in query.cut
         return Hold(HeldBy.RATE_LIMIT if was_cut else current.held)
-    return _part_of(asked, booking)
+    return _part_of(asked)
 
 
 def _plan(asked: Question) -> None:
@@ -97,7 +97,7 @@ def _plan(asked: Question) -> None:
         query.grant = None if current.is_unbounded else draft.grant
 
 
-def _part_of(asked: Question, booking: Booking) -> Answer:
+def _part_of(asked: Question) -> Answer:
     """Return and book what the plan has for a source, in the unit of its read limit."""
     query, current, source = asked.query, asked.round, asked.source
     allotment = current.plan[source.name]
@@ -114,5 +114,5 @@ def _part_of(asked: Question, booking: Booking) -> Answer:
     )
     if count == 0 and not source.has_new_splits:
         return Hold(HeldBy.NOTHING_PENDING)
-    booking.book(source, answer, count, current, asked.now)
+    asked.booking.book(source, answer, count, current, asked.now)
     return answer

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from headgate_contract import QueryControl
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.answering import answer_to, open_for_what_was_found, to_survey
-from headgate_spark.planner.booking import Booking
+from headgate_spark.planner.booking import Booking, Question
 from headgate_spark.planner.lease import MAX_SECONDS, Lease, of_open_gate
 from headgate_spark.planner.memory import MemoryBound, MemoryUse
 from headgate_spark.planner.model import (
@@ -28,7 +28,7 @@ from headgate_spark.planner.model import (
 )
 from headgate_spark.planner.pipelines import due
 from headgate_spark.planner.reporting import Remark, remarks_of, snapshot_of
-from headgate_spark.planner.rounds import Question, Round
+from headgate_spark.planner.rounds import Round
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.state import QueryState
 from headgate_spark.planner.throughput import Sample
@@ -226,8 +226,7 @@ class QueryPlanner:
             self._query.vote(self._booking.is_in_flight, now)
 
     def _answer(self, state: SourceState, current: Round, now: float) -> Answer:
-        asked = Question(self._query, current, self._booking.batch, state, now)
-        answer = answer_to(asked, self._booking)
+        answer = answer_to(Question(self._query, current, self._booking, state, now))
         if isinstance(answer, TakeUpTo) and state.control.asks_for_lag:
             self._query.unread.look(state, answer)
         return answer

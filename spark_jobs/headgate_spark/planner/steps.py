@@ -7,18 +7,18 @@ a group stands from its step on. Which steps a query takes is in `pipelines`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment_member import Aligned, Part
 from headgate_spark.planner.allotment import Allotment, ReadingSource, allot
+from headgate_spark.planner.booking import Question
 from headgate_spark.planner.ending import can_begin_empty
 from headgate_spark.planner.hybrid import Hybrid
 from headgate_spark.planner.model import Position, TakeUpTo, TriggerKind
 from headgate_spark.planner.reading import Limits, Span, fixed, rated, reach_of
-from headgate_spark.planner.rounds import Question
 from headgate_spark.planner.sizing import Grant, target_seconds, with_remainder
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.state import InForce, QueryState
@@ -55,8 +55,8 @@ class Draft:
 
     @classmethod
     def of(cls, asked: Question) -> Draft:
-        query, current = asked.query, asked.round
-        takes = {} if asked.batch is None else asked.batch.takes
+        query, current, batch = asked.query, asked.round, asked.booking.batch
+        takes = {} if batch is None else batch.takes
         return cls(
             now=asked.now,
             answered=(current.asked - {asked.source.name}) | current.plan.keys(),
@@ -109,8 +109,12 @@ def empty_batch_first(query: QueryState, draft: Draft) -> Draft:
 
 def history(query: QueryState, draft: Draft) -> Draft:
     """Release what waits for a history that is at its end."""
-    told = (s for s in query.sources.values() if s.seen or s.position is not None)
+    told = (s for s in _histories(query, draft) if s.seen or s.position is not None)
     return replace(draft, hybrid=draft.hybrid.advanced({state.name: state.progress for state in told}))
+
+
+def _histories(query: QueryState, draft: Draft) -> Iterator[SourceState]:
+    return (state for state in query.sources.values() if draft.hybrid.is_history(state.name))
 
 
 def history_at_once(query: QueryState, draft: Draft) -> Draft:
@@ -118,7 +122,7 @@ def history_at_once(query: QueryState, draft: Draft) -> Draft:
 
     There would be no further trigger to see that it has nothing more. So it is with one that is released now, too.
     """
-    told = [s for s in query.sources.values() if s.seen or s.position is not None or not s.is_counted]
+    told = [s for s in _histories(query, draft) if s.seen or s.position is not None or not s.is_counted]
 
     def advanced(hybrid: Hybrid) -> Hybrid:
         return hybrid.advanced(
