@@ -1,8 +1,7 @@
 """A stream that Spark has opened, and what is known of the log that it reads.
 
-A log may change under its reader: partitions appear, vanish and lose their records, a topic is deleted and created
-anew. Each of these has a module of its own (`beginnings`, `retreats`, `topics`, `retention`); here they are asked
-together, at each look at what the source has.
+A log may change under its reader (`changed_logs`, `topics`): here each of these ways is asked about, at each look at
+what the source has.
 """
 
 from __future__ import annotations
@@ -13,10 +12,8 @@ import structlog
 
 from headgate_contract.newer import dataclass
 from headgate_spark.engine import protocol
-from headgate_spark.engine.beginnings import Beginnings
+from headgate_spark.engine.changed_logs import Absence, Beginnings, Retention, Retreat
 from headgate_spark.engine.failures import out_of_reach
-from headgate_spark.engine.retention import Retention
-from headgate_spark.engine.retreats import Absence, Retreat
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.topics import Topics
 from headgate_spark.planner.model import (

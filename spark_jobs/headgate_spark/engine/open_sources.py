@@ -8,12 +8,11 @@ from functools import partial
 import structlog
 
 from headgate_contract.held import HeldBy
-from headgate_spark.engine.beginnings import Beginnings
+from headgate_spark.engine.changed_logs import Beginnings, Retention
 from headgate_spark.engine.checkpoint_state import CheckpointState
 from headgate_spark.engine.open_source import OpenSource
 from headgate_spark.engine.records import RunRecords
 from headgate_spark.engine.resumption import Ends
-from headgate_spark.engine.retention import Retention
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.sources import Descriptor, names_of
 from headgate_spark.engine.topics import Topics
