@@ -161,14 +161,14 @@ class QueryRun:
             return protocol.survey(self.sources.handle(name) for name in answer.sources)
         return self._reply(planner, opened, answer)
 
-    def plan(self, handle: int, asking: Asking, latest: Mapping[str, str | None]) -> str:
+    def plan(self, handle: int, asking: Asking, latest: Mapping[int, str | None]) -> str:
         """Answer the second step, now that the latest offsets of some sources are known, by handle."""
         if self._has_ended or asking.trigger != self._trigger.number:
             return protocol.HOLD
         if self.batches.are_to_end:
             return self._waits_to_be_stopped(asking)
         deadline = time.monotonic() + BUDGET_SECONDS
-        looked_at = [(self.sources[int(key)], offset) for key, offset in latest.items()]
+        looked_at = [(self.sources[stream], offset) for stream, offset in latest.items()]
         for opened, offset in looked_at:
             opened.look(self.name, offset, self._clock(), deadline, is_final=self.ends_by_itself)
             if opened.take_change():

@@ -2,7 +2,9 @@ package dev.headgate.spark;
 
 import java.io.IOException;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
@@ -12,7 +14,7 @@ import java.util.concurrent.TimeoutException;
  * Decides, per stream and per planning of a micro-batch, what Spark may read next: the planner's process, as it is asked from here.
  *
  * <p>This is the whole language between the engine and whoever governs it. Everything is text, because an offset's JSON is the one
- * form that every source can read back. {@code headgate_spark.engine.questions} is the other end.
+ * form that every source can read back. {@code headgate_spark.engine.governor} is the other end.
  *
  * <p>A <em>handle</em> names one stream of one run of a query; handles rise in the order in which streams are opened. Calls for
  * different queries overlap, those of one query do not. A call that fails, or takes longer than {@link Shim#callBudgetMillis}, may be
@@ -104,12 +106,17 @@ final class Planner {
   /**
    * Asked after {@code survey:}, with what the surveyed sources have.
    *
-   * @param latest JSON object from handle to latest offset (JSON text, or null where the source has nothing). Streams that have
+   * @param latest by handle the latest offset (JSON text, or null where the source has nothing), a field each. Streams that have
    *     not been asked to plan yet, that run in another query or are of the V1 kind are left out
    * @return as {@link #admit}, without {@code survey:}; after {@code wait:} it is {@code admit} that is asked again
    */
-  String plan(long handle, String trigger, String start, String latest) throws Failed, InterruptedException {
-    return ask("plan", Long.toString(handle), trigger, start, latest);
+  String plan(long handle, String trigger, Map<String, String> latest) throws Failed, InterruptedException {
+    var fields = new ArrayList<>(List.of("plan", Long.toString(handle), trigger));
+    for (var stream : latest.entrySet()) {
+      fields.add(stream.getKey());
+      fields.add(stream.getValue());
+    }
+    return ask(fields.toArray(String[]::new));
   }
 
   /**

@@ -1,5 +1,6 @@
 package dev.headgate.spark;
 
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
@@ -59,8 +60,8 @@ final class PlannerClient {
     return ask(() -> query.admit(planner, handle, trigger, start), Answer.TO_ADMIT);
   }
 
-  Answer plan(Planner planner, String trigger, String start, String latest) throws InterruptedException {
-    return ask(() -> planner.plan(handle, trigger, start, latest), Answer.TO_PLAN);
+  Answer plan(Planner planner, String trigger, Map<String, String> latest) throws InterruptedException {
+    return ask(() -> planner.plan(handle, trigger, latest), Answer.TO_PLAN);
   }
 
   void closed(Planner planner) {
