@@ -18,10 +18,9 @@ from typing import Union
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment_member import Part
-from headgate_spark.planner.allotment import ReadingSource
 from headgate_spark.planner.bucket import RateLimiter
 from headgate_spark.planner.model import Position, ReadLimit, TakeAll, TakeBytes, TakeLimit, TakeUpTo
-from headgate_spark.planner.shares import ends_after
+from headgate_spark.planner.shares import ReadingSource, ends_after
 from headgate_spark.planner.snapshots import Snapshots
 from headgate_spark.planner.source import SourceState
 

@@ -12,8 +12,8 @@ from dataclasses import field
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment_member import Part
-from headgate_spark.planner.allotment import Allotment
 from headgate_spark.planner.model import Answer, GoLive
+from headgate_spark.planner.shares import Allotment
 from headgate_spark.planner.sizing import Grant
 
 

@@ -13,12 +13,12 @@ from dataclasses import field, replace
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment_member import Aligned, Part
-from headgate_spark.planner.allotment import Allotment, ReadingSource, allot
 from headgate_spark.planner.booking import Question
 from headgate_spark.planner.ending import can_begin_empty
 from headgate_spark.planner.hybrid import Hybrid
 from headgate_spark.planner.model import Position, TakeUpTo, TriggerKind
 from headgate_spark.planner.reading import Limits, Span, fixed, rated, reach_of
+from headgate_spark.planner.shares import Allotment, ReadingSource, allot
 from headgate_spark.planner.sizing import Grant, target_seconds, with_remainder
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.state import InForce, QueryState
