@@ -14,7 +14,7 @@ from headgate_contract import QueryControl
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.answering import answer_to, open_for_what_was_found, to_survey
 from headgate_spark.planner.booking import Booking, Question
-from headgate_spark.planner.lease import MAX_SECONDS, Lease, of_open_gate
+from headgate_spark.planner.lease import Lease, lease_of
 from headgate_spark.planner.memory import MemoryBound, MemoryUse
 from headgate_spark.planner.model import (
     Answer,
@@ -190,16 +190,7 @@ class QueryPlanner:
             return None
         if query.stopping or query.settings.ends_when_idle or self._booking.batch is not None:
             return None
-        lease: Lease | None = None
-        if current.held is None:
-            states = query.sources.values()
-            readers = [state for state in states if state.may_read(query.hybrid)]
-            lease = of_open_gate(states, readers, query.in_force.look_seconds, now)
-        elif current.held.closes_the_gate:
-            lease = Lease(MAX_SECONDS).until(min(query.is_open_at(now), query.survey_at), now)
-        if lease is None or query.awaits_real_time(now):
-            return None
-        return lease.until(min(query.votes.changes_at, query.real_time.changes_at(now)), now)
+        return lease_of(query, current.held, now)
 
     # ------------------------------------------------------------------------------------------
 
