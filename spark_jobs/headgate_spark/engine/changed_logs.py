@@ -60,7 +60,7 @@ class Beginnings:
 
     def completed(self, start: Position) -> Position:
         """Return `start` with the splits that are not in it, each at its beginning."""
-        return {**self._known, **start}
+        return {**self._known, **start} if self._known else start
 
     def are_settled(self, start: Position, latest: Position, deadline: float) -> bool:
         """Tell whether every split of `latest` may be planned; if not, the source is to be asked again.
