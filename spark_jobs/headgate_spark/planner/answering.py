@@ -6,17 +6,16 @@ from dataclasses import replace
 
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.booking import Question
-from headgate_spark.planner.model import Answer, GoLive, Hold, Wait
+from headgate_spark.planner.model import Answer, GoLive, Hold, TakeUpTo, Wait
 from headgate_spark.planner.pipelines import due, pipeline_of
 from headgate_spark.planner.reading import Limits, take
-from headgate_spark.planner.rounds import Round
 from headgate_spark.planner.source import SourceState
-from headgate_spark.planner.state import QueryState
 from headgate_spark.planner.steps import Draft
 
 
-def to_survey(query: QueryState, current: Round, now: float) -> tuple[str, ...]:
+def to_survey(asked: Question) -> tuple[str, ...]:
     """Return the sources whose latest positions are needed: those that may read, and those that are stale."""
+    query, current, now = asked.query, asked.round, asked.now
     if query.settings.control is None or query.stopping:
         return ()
 
@@ -35,17 +34,17 @@ def to_survey(query: QueryState, current: Round, now: float) -> tuple[str, ...]:
     )
 
 
-def open_for_what_was_found(query: QueryState, state: SourceState, current: Round, now: float) -> None:
+def open_for_what_was_found(asked: Question) -> None:
     """Plan in this very round where its survey has put the query into backlog, which opens the gate.
 
     Only where nobody has been told to hold, and where all that would be planned was surveyed: a batch of some of
     the sources, or of latest positions that are older, waits for the next round, as it did.
     """
-    held = current.held
-    if held is None or not held.closes_the_gate or current.asked != {state.name}:
+    current, held = asked.round, asked.round.held
+    if held is None or not held.closes_the_gate or current.asked != {asked.source.name}:
         return
-    if set(to_survey(query, replace(current, held=None), now)) <= set(current.survey or ()):
-        current.held = due(query, now)
+    if set(to_survey(replace(asked, round=replace(current, held=None)))) <= set(current.survey or ()):
+        current.held = due(asked.query, asked.now)
 
 
 def answer_to(asked: Question) -> Answer:
@@ -58,6 +57,8 @@ def answer_to(asked: Question) -> Answer:
     if current.waiting is None:
         current.answers[source.name] = answer
     source.answered(answer, asked.now)
+    if isinstance(answer, TakeUpTo) and source.control.asks_for_lag:
+        asked.query.unread.look(source, answer)
     return answer
 
 

@@ -24,7 +24,6 @@ from headgate_spark.planner.model import (
     Position,
     QuerySnapshot,
     Survey,
-    TakeUpTo,
 )
 from headgate_spark.planner.pipelines import due
 from headgate_spark.planner.reporting import Remark, remarks_of, snapshot_of
@@ -138,13 +137,14 @@ class QueryPlanner:
             return self._round.answers[source]
         is_first_question = not state.seen
         current = self._enter_round(state, start, now)
+        asked = Question(self._query, current, self._booking, state, now)
         survey: tuple[str, ...] = ()
         if current.survey is None:
-            survey = current.survey = to_survey(self._query, current, now)
+            survey = current.survey = to_survey(asked)
         elif is_first_question and current.held is None and state.could_not_tell:
             survey = current.survey = (source,)
         if not survey:
-            return self._answer(state, current, now)
+            return answer_to(asked)
         self._query.alignment.expect(survey, now)
         return Survey(survey)
 
@@ -167,8 +167,9 @@ class QueryPlanner:
         # in real-time mode a source that is still to be asked stands where the last batch began
         told = current.asked if self._query.real_time.is_on else None
         self._query.vote(self._booking.is_in_flight, now, told)
-        open_for_what_was_found(self._query, state, current, now)
-        return self._answer(state, current, now)
+        asked = Question(self._query, current, self._booking, state, now)
+        open_for_what_was_found(asked)
+        return answer_to(asked)
 
     @property
     def to_remember(self) -> HybridMemory | None:
@@ -215,12 +216,6 @@ class QueryPlanner:
         """Vote, but not while real-time mode reads on: how far it has come is only known when its batch has ended."""
         if not self._query.real_time.is_on:
             self._query.vote(self._booking.is_in_flight, now)
-
-    def _answer(self, state: SourceState, current: Round, now: float) -> Answer:
-        answer = answer_to(Question(self._query, current, self._booking, state, now))
-        if isinstance(answer, TakeUpTo) and state.control.asks_for_lag:
-            self._query.unread.look(state, answer)
-        return answer
 
     # What is reported
 
