@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.booking import Question
+from headgate_spark.planner.limits import limits_of
 from headgate_spark.planner.model import Answer, GoLive, Hold, TakeUpTo, Wait
 from headgate_spark.planner.pipelines import due, pipeline_of
-from headgate_spark.planner.reading import Limits, take
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.steps import Draft
 
@@ -106,10 +106,9 @@ def _part_of(asked: Question) -> Answer:
         if not allotment.hold.is_normal_pace:  # that was its turn: nobody else waits for what holds it back
             source.had_turn = query.plannings + 1
         return Hold(allotment.hold)
-    answer, count = take(
-        source,
+    answer, count = source.take(
         allotment.count,
-        Limits(query.span, current.parts),
+        limits_of(source.name, query.span, current.parts),
         grows_freely=query.in_force.spans,
         max_growth=query.settings.batch.max_growth,
     )

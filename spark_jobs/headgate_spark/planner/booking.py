@@ -11,8 +11,7 @@ from dataclasses import field
 
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
-from headgate_spark.planner.model import BatchReport, ReadLimit, TakeAll, TakeBytes, TakeLimit, TakeUpTo
-from headgate_spark.planner.reading import Take
+from headgate_spark.planner.model import BatchReport, ReadLimit, Take, TakeAll, TakeBytes, TakeLimit, TakeUpTo
 from headgate_spark.planner.rounds import Round
 from headgate_spark.planner.sizing import Grant
 from headgate_spark.planner.source import SourceState

@@ -91,7 +91,7 @@ class Pipeline:
 
     gate: Callable[[QueryState, float], HeldBy | None]
     steps: tuple[Step, ...]
-    """Up to who gets what. In the unit of its read limit (`reading.take`) a source has it when Spark asks for it."""
+    """Up to who gets what. When Spark asks for a source, it has that in the unit of its read limit (`take`)."""
     instead_of_hold: Callable[[Question, Hold], Answer]
 
 

@@ -19,7 +19,7 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingSource:
-    """A source that may read, as `reading` describes it for one planning. Sizes are records."""
+    """A source that may read, as it is at a planning. Sizes are records."""
 
     name: str
     hold: HeldBy | None = None

@@ -16,8 +16,8 @@ from headgate_spark.planner.alignment_member import Aligned, Part
 from headgate_spark.planner.booking import Question
 from headgate_spark.planner.ending import can_begin_empty
 from headgate_spark.planner.hybrid import Hybrid
+from headgate_spark.planner.limits import Span, fixed, limits_of
 from headgate_spark.planner.model import Position, TakeUpTo, TriggerKind
-from headgate_spark.planner.reading import Limits, Span, fixed, rated, reach_of
 from headgate_spark.planner.shares import Allotment, ReadingSource, allot
 from headgate_spark.planner.sizing import Grant, target_seconds, with_remainder
 from headgate_spark.planner.source import SourceState
@@ -78,11 +78,6 @@ class Draft:
     def handed_out(self) -> int:
         """Records planned in this trigger before."""
         return sum(allotment.count or 0 for allotment in self.planned.values())
-
-    @property
-    def limits(self) -> Limits:
-        """Ends that the batch may not go past."""
-        return Limits(self.span, self.parts)
 
 
 Step = Callable[[QueryState, Draft], Draft]
@@ -204,15 +199,17 @@ def reach_of_all(query: QueryState, draft: Draft) -> Draft:
 def _reach(
     query: QueryState, draft: Draft, look: float, is_whole: Callable[[str], bool] = lambda _: False
 ) -> Draft:
-    readers = (
-        ReadingSource(name=s.name, hold=HeldBy.ALIGNMENT)
-        if query.alignment.rests(s.name, draft.now)
-        else ReadingSource(name=s.name, hold=HeldBy.SNAPSHOT)
-        if query.snapshots.waits(s.name)
-        else reach_of(s, draft.limits, draft.now, look=look, whole=is_whole(s.name))
-        for s in draft.reading
-    )
-    return replace(draft, readers=tuple(readers))
+    def reader(state: SourceState) -> ReadingSource:
+        name, part = state.name, draft.parts.get(state.name)
+        if query.alignment.rests(name, draft.now):
+            return ReadingSource(name=name, hold=HeldBy.ALIGNMENT)
+        if query.snapshots.waits(name):
+            return ReadingSource(name=name, hold=HeldBy.SNAPSHOT)
+        sliced = None if part is None else part.left
+        ends = limits_of(name, draft.span, draft.parts)
+        return state.reach(ends, draft.now, sliced=sliced, look=look, whole=is_whole(name))
+
+    return replace(draft, readers=tuple(map(reader, draft.reading)))
 
 
 # rate: what do the rate limits allow?
@@ -222,7 +219,7 @@ def rate(_query: QueryState, draft: Draft) -> Draft:
     """Put each source under its limit."""
     rates = draft.in_force.rates
     both = zip(draft.readers, draft.reading)
-    return replace(draft, readers=tuple(rated(r, s, rates[s.name], draft.now) for r, s in both))
+    return replace(draft, readers=tuple(s.rated(r, rates[s.name], draft.now) for r, s in both))
 
 
 # grant: how many records may the batch have?
@@ -321,7 +318,9 @@ def _view(query: QueryState, draft: Draft, state: SourceState) -> Aligned:
         name=state.name,
         start=draft.ends.get(state.name, state.position),
         latest=state.latest,
-        rooms=draft.limits.rooms(state) if state.name in draft.shares else {},
+        rooms=state.rooms(*limits_of(state.name, draft.span, draft.parts))
+        if state.name in draft.shares
+        else {},
         allowance=draft.in_force.rates[state.name].allowance(draft.now),
         released=not state.may_read(draft.hybrid),
         ends_at_latest=query.settings.trigger.kind is TriggerKind.AVAILABLE_NOW,
