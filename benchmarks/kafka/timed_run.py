@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -80,10 +80,10 @@ def timed(notes: Notes) -> type[Governor]:
             with notes.call():
                 return super().admit(handle, trigger, start)
 
-        def plan(self, handle: int, trigger: str, start: str | None, latest: str) -> str:
+        def plan(self, handle: int, trigger: str, latest: Mapping[int, str | None]) -> str:
             """Second step of a planning."""
             with notes.call():
-                answer = super().plan(handle, trigger, start, latest)
+                answer = super().plan(handle, trigger, latest)
             notes.end(answer)
             return answer
 

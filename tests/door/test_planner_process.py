@@ -18,7 +18,8 @@ import pytest
 
 from headgate_contract import ControlDocument, QueryControl, SourceControl
 from headgate_contract.receiving import write
-from headgate_spark.engine.questions import Questions, verbs
+from headgate_spark.engine.governor import verbs
+from headgate_spark.engine.questions import Questions
 from headgate_spark.engine.shim import jar_path
 from support.kafka import Broker
 from support.kafka_connector import connector_jars

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate_contract import QueryControl, SourceControl
-from headgate_spark.engine import retention
+from headgate_spark.engine import changed_logs
 from support.governed import NAME, driver_in
 from support.kafka import Broker
 from support.kafka_records import Ramp, fill
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 def test_a_paused_source_tells_how_much_is_left_before_its_topic_forgets(
     spark: SparkSession, kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(changed_logs, "EVERY_SECONDS", 0.0)
     topic = kafka.topic(partitions=2)
     for partition in range(2):
         fill(kafka.bootstrap, topic, [Ramp(partition, 100, 1_700_000_000_000, 1_000)])

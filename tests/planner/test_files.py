@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate_spark.planner.source import FileCount
+from headgate_spark.planner.files import FileCount
 
 
 def a_count(*batches: tuple[int, int], growth: float = 4) -> FileCount:

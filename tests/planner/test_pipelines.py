@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_spark.planner.booking import Booking, Question
 from headgate_spark.planner.model import ReadLimit, Trigger, TriggerKind
 from headgate_spark.planner.pipelines import AT_ONCE, LIVE, TO_THE_END, UNLISTED, pipeline_of
-from headgate_spark.planner.rounds import Question, Round
+from headgate_spark.planner.rounds import Round
 from headgate_spark.planner.settings import PlannerSettings
 from headgate_spark.planner.steps import Draft
 from support.examples import examples
@@ -73,7 +74,7 @@ def test_a_planning_that_is_not_kept_changes_nothing(before, then, rounds, kind,
     query = spark.planner._query
     known = state_of(query)
     for source in query.sources.values():
-        draft = Draft.of(Question(query, Round(None), None, source, spark.now))
+        draft = Draft.of(Question(query, Round(None), Booking(query), source, spark.now))
         for step in pipeline_of(query.settings).steps:
             draft = step(query, draft)
     assert state_of(query) == known

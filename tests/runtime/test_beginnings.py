@@ -5,8 +5,7 @@ import time
 
 import structlog
 
-from headgate_spark.engine import beginnings
-from headgate_spark.engine.beginnings import Beginnings
+from headgate_spark.engine.changed_logs import TRIES, Beginnings
 
 START, LATEST = {"orders/0": 5}, {"orders/0": 9, "orders/1": 40}
 
@@ -68,7 +67,7 @@ def test_a_split_whose_beginning_cannot_be_found_is_never_planned_and_said_once(
 
     found = Beginnings("orders", find)
     with structlog.testing.capture_logs() as logged:
-        for _ in range(3 * beginnings.TRIES):
+        for _ in range(3 * TRIES):
             assert not found.are_settled(START, LATEST, PATIENT)
     assert found.completed(START) == START
     assert [(line["source"], line["error"]) for line in logged] == [("orders", "the broker is gone")]
@@ -110,7 +109,7 @@ def test_where_a_split_began_is_forgotten_once_the_source_says_where_it_is():
 
 
 def test_a_split_that_nobody_could_tell_of_is_looked_up_until_somebody_can():
-    answers = iter([*[ConnectionError("the broker is gone")] * (beginnings.TRIES + 1), {"orders/1": 7}])
+    answers = iter([*[ConnectionError("the broker is gone")] * (TRIES + 1), {"orders/1": 7}])
 
     def find(splits):
         answer = next(answers)
@@ -119,7 +118,7 @@ def test_a_split_that_nobody_could_tell_of_is_looked_up_until_somebody_can():
         return answer
 
     found = Beginnings("orders", find)
-    for _ in range(beginnings.TRIES + 2):
+    for _ in range(TRIES + 2):
         assert not found.are_settled(START, LATEST, PATIENT)
     assert found.are_settled(START, LATEST, PATIENT)
     assert found.completed(START) == {"orders/0": 5, "orders/1": 7}

@@ -21,7 +21,7 @@ from headgate_contract import (
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.executors import Executors
-from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.governor import Governor, verbs
 from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.engine.services import Looks
 from headgate_spark.exporter.collector import DriverCollector
@@ -609,6 +609,19 @@ def test_a_run_that_ends_by_itself_takes_no_source_for_new_of_which_the_checkpoi
         opened(governor, handle)
     assert admit(governor, 1, '{"row":5}') == "survey:1,2"
     assert plan(governor, 1, '{"1": "{\\"row\\":9}", "2": null}') == 'offset:{"row":9}'
+
+
+def test_each_latest_offset_comes_in_a_field_of_its_own(governor, checkpoint):
+    checkpoint.left = Resumption(7, repeats=False, ends=Ends(('{"row":5}', '{"row":0}')))
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl()}))
+    asked = verbs(governor)
+    begins(governor, trigger="availableNow")
+    for handle in (1, 2):
+        opened(governor, handle)
+    assert asked["admit"]("1", "1.1:", '{"row":5}', "r1", None) == "survey:1,2"
+    assert asked["plan"]("1", "1.1:", "2", None, "1", '{"row":9}') == 'offset:{"row":9}'
+    assert asked["admit"]("2", "1.3:1=1", '{"row":0}', "r1", None) == "survey:2"
+    assert asked["plan"]("2", "1.3:1=1", "2", '{"row":3}') == 'offset:{"row":3}'
 
 
 @pytest.mark.parametrize("offset", ['{"row":', '{"row":"five"}', "17", "[" * 100_000])

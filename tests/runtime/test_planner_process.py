@@ -124,7 +124,7 @@ def test_until_it_is_told_of_a_driver_it_is_a_stranger_to_all_that_a_shim_asks(s
         ["begins", "{}"],
         ["opened", "1", "{}"],
         ["admit", "1", "1.1:", None, "r1", "{}"],
-        ["plan", "1", "1.1:", None, "{}"],
+        ["plan", "1", "1.1:", "1", None],
         ["outage", "1", None],
         ["thrown", "1", ""],
         ["closed", "1", None],

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate_spark.engine import retention as module
-from headgate_spark.engine.retention import EVERY_SECONDS, KNOWN_SECONDS, Bounds, Retention, margin
+from headgate_spark.engine import changed_logs as module
+from headgate_spark.engine.changed_logs import EVERY_SECONDS, KNOWN_SECONDS, Bounds, Retention, margin
 
 
 @pytest.mark.parametrize(

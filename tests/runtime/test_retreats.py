@@ -10,9 +10,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from headgate_contract import QueryControl, SourceControl
+from headgate_spark.engine.changed_logs import PATIENCE_SECONDS, Retreat
 from headgate_spark.engine.queries import Started
 from headgate_spark.engine.resumption import Resumption
-from headgate_spark.engine.retreats import PATIENCE_SECONDS, Retreat
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.planner.model import Trigger, TriggerKind
 from support.asked import admit, plan

@@ -15,9 +15,9 @@ from structlog.testing import capture_logs
 from headgate_contract import QueryControl, SourceControl
 from headgate_spark.engine import run as run_module
 from headgate_spark.engine import topics as module
+from headgate_spark.engine.changed_logs import PATIENCE_SECONDS
 from headgate_spark.engine.queries import Started
 from headgate_spark.engine.resumption import Resumption
-from headgate_spark.engine.retreats import PATIENCE_SECONDS
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.topics import EVERY_SECONDS, EVERY_SECONDS_PER_TOPIC
 from headgate_spark.planner.model import Trigger, TriggerKind

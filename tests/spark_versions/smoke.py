@@ -13,7 +13,7 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from headgate_spark.engine import shim
-from headgate_spark.engine.questions import Questions, verbs
+from headgate_spark.engine.governor import verbs
+from headgate_spark.engine.questions import Questions
 from headgate_spark.engine.shim import DriverJvm
 
 SECONDS = 60.0
@@ -68,7 +69,7 @@ class Planner:
             return "all"
         return self.answers.pop(0) if self.answers else "hold"
 
-    def plan(self, handle: int, trigger: str, start: str | None, latest: str) -> str:
+    def plan(self, handle: int, trigger: str, latest: Mapping[int, str | None]) -> str:
         return "all"
 
     def outage(self, handle: int, failure: str | None) -> None:

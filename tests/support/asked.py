@@ -5,6 +5,7 @@ As the shim counts them: a trigger begins with a question to a source that has h
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -83,14 +84,14 @@ def admit(asked: Governor | QueryRun, handle: int, start: str | None) -> str:
 
 
 def plan(asked: Governor | QueryRun, handle: int, latest: str | Mapping[str, str | None]) -> str:
-    """Ask for the second step, with what a survey has found."""
+    """Ask for the second step, with what a survey has found: by handle, as an object or in JSON."""
     shim = _SHIMS.setdefault(asked, _Shim())
     asking = shim.asking()
+    members = json.loads(latest) if isinstance(latest, str) else latest
+    found = {int(stream): offset for stream, offset in members.items()}
     if isinstance(asked, Governor):
-        assert isinstance(latest, str)
-        return shim.answered(handle, asked.plan(handle, told(asking), None, latest))
-    assert not isinstance(latest, str)
-    return shim.answered(handle, asked.plan(handle, asking, latest))
+        return shim.answered(handle, asked.plan(handle, told(asking), found))
+    return shim.answered(handle, asked.plan(handle, asking, found))
 
 
 def told(asking: Asking) -> str:

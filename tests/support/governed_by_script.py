@@ -318,8 +318,8 @@ class GovernedQuery:
             return answer
         names = {handle: name for name, handle in self.handles.items()}
         asked = [int(handle) for handle in answer.removeprefix("survey:").split(",")]
-        latest = {str(handle): self._offset(names[handle], self.latest[names[handle]]) for handle in asked}
-        return self.governor.plan(question.handle, question.trigger, question.start, json.dumps(latest))
+        latest = {handle: self._offset(names[handle], self.latest[names[handle]]) for handle in asked}
+        return self.governor.plan(question.handle, question.trigger, latest)
 
     def _tell(self) -> None:
         """Say how the last batch went: once, or again where the shim does not know that it was heard."""

@@ -11,7 +11,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,8 +22,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from headgate_spark.engine.forbearance import Forbearance
-from headgate_spark.engine.governor import Governor
-from headgate_spark.engine.questions import Questions, verbs
+from headgate_spark.engine.governor import Governor, verbs
+from headgate_spark.engine.questions import Questions
 from headgate_spark.engine.shim import DriverJvm, jar_path
 from support import faulty_files, waiting
 from support.driver import QUICK_START, SHARING
@@ -102,7 +102,7 @@ class ScriptedPlanner:
         self.answer = answer
         self.answers: dict[str, Answer] = {}
         """By the index of the source in its query; `answer` is for the others."""
-        self.after_survey: Answer = "hold"
+        self.after_survey = "hold"
         self.sources: dict[int, dict[str, Any]] = {}
         self.asked: list[tuple[str, str | None]] = []
         self.triggers: list[tuple[str, str]] = []
@@ -141,9 +141,9 @@ class ScriptedPlanner:
         self.triggers.append((index, trigger))
         return said(self.answers.get(index, self.answer), start)
 
-    def plan(self, handle: int, trigger: str, start: str | None, latest: str) -> str:
-        self.surveys.append(json.loads(latest))
-        return said(self.after_survey, start)
+    def plan(self, handle: int, trigger: str, latest: Mapping[int, str | None]) -> str:
+        self.surveys.append({str(stream): offset for stream, offset in latest.items()})
+        return self.after_survey
 
     def outage(self, handle: int, failure: str | None) -> None:
         self.outages.append((self.sources[handle]["index"], failure))

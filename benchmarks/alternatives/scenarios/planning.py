@@ -115,14 +115,14 @@ class Planned:
         """Ask once, and read what comes of it; returns how long it took, and how many records were read."""
         self._end = round((self.now - 1000.0) / EVERY_SECONDS)
         self._times.end = self._end
-        latest = json.dumps({str(HANDLE): self._offsets(self._end)})
+        latest = {HANDLE: self._offsets(self._end)}
         told = f"{number}.1:" + ("" if number == 1 else f"{HANDLE}={number - 1}")
         began = time.perf_counter()
         if self._report is not None:
             self._governor.progressed("r1", self._report)
         answer = self._governor.admit(HANDLE, told, self._offset)
         if answer.startswith("survey:"):
-            answer = self._governor.plan(HANDLE, told, self._offset, latest)
+            answer = self._governor.plan(HANDLE, told, latest)
         took = time.perf_counter() - began
         return took, self._read(answer)
 

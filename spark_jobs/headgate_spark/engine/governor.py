@@ -13,11 +13,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import structlog
 
 from headgate_contract import ControlDocument
 from headgate_contract.settings.table import CONTROL
+from headgate_spark import event_time
 from headgate_spark.engine import protocol
 from headgate_spark.engine.checkpoint import CheckpointInUseError, CheckpointLock, release, side_directory
 from headgate_spark.engine.checkpoint_state import CheckpointState
@@ -27,6 +29,7 @@ from headgate_spark.engine.failures import told
 from headgate_spark.engine.fencing import UNFENCED
 from headgate_spark.engine.protocol import Asking
 from headgate_spark.engine.queries import begun, called, without_class
+from headgate_spark.engine.questions import Field, Verb
 from headgate_spark.engine.records import follow
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.engine.run_table import Openings, RunTable
@@ -39,7 +42,7 @@ log = structlog.get_logger("headgate")
 
 
 class Governor:
-    """Holds the runs of the driver; answers what the shim asks (`questions.verbs`)."""
+    """Holds the runs of the driver; answers what the shim asks (`verbs`)."""
 
     def __init__(self, services: Services, *, follows_oom_kill: bool = False) -> None:
         """`follows_oom_kill`: all of the driver before this one was killed for want of memory."""
@@ -156,11 +159,11 @@ class Governor:
             run.control_is_unread = self.documents.unread is not None
             return run.admit(handle, Asking.parse(trigger), start)
 
-    def plan(self, handle: int, trigger: str, start: str | None, latest: str) -> str:  # noqa: ARG002 -- the shim tells it again
+    def plan(self, handle: int, trigger: str, latest: Mapping[int, str | None]) -> str:
         """Second step of a planning: the latest offsets by handle."""
         run = self.table.open_run_of(handle)
         with self._planner_call(), run.lock:
-            return run.plan(handle, Asking.parse(trigger), json.loads(latest))
+            return run.plan(handle, Asking.parse(trigger), latest)
 
     def outage(self, handle: int, failure: str | None) -> None:
         """A stream cannot be asked what it has, for this reason (empty: it is silent), or can again (`None`)."""
@@ -291,3 +294,36 @@ class Governor:
         self.table.add(run)
         self.endings.begins_again(name)
         return run
+
+
+def verbs(planner: Governor) -> dict[str, Verb]:
+    """Return what a planner is asked, by the words of the shim. `Planner.java` describes the forms.
+
+    Calls for different queries come on different threads. A call that takes too long is given up, and the same is
+    asked again while it may still be under way. What is raised reaches the shim as a failed call: the source is held,
+    and its query fails with the reason if that goes on.
+    """
+
+    def admit(handle: str, trigger: str, start: Field, run_id: str, progress: Field) -> str:
+        if progress is not None:
+            planner.progressed(run_id, progress)
+        return planner.admit(int(handle), trigger, start)
+
+    def plan(handle: str, trigger: str, *latest: Any) -> str:
+        return planner.plan(int(handle), trigger, dict(zip(map(int, latest[::2]), latest[1::2])))
+
+    return {
+        "begins": planner.begins,
+        "opened": lambda handle, descriptor: planner.opened(int(handle), descriptor),
+        "fence": planner.fence,
+        "admit": admit,
+        "plan": plan,
+        "outage": lambda handle, failure: planner.outage(int(handle), failure),
+        "thrown": lambda handle, failure: planner.thrown(int(handle), failure),
+        "refused": lambda run_id, why, lasts: planner.refused(run_id, why, passes=lasts == "passes"),
+        "lacks": planner.lacks,
+        "closed": lambda handle, failure: planner.closed(int(handle), failure),
+        "noticed": planner.noticed,
+        "ended": planner.ended,
+        "decoder": event_time.take,
+    }

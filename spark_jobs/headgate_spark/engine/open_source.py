@@ -1,8 +1,7 @@
 """A stream that Spark has opened, and what is known of the log that it reads.
 
-A log may change under its reader: partitions appear, vanish and lose their records, a topic is deleted and created
-anew. Each of these has a module of its own (`beginnings`, `retreats`, `topics`, `retention`); here they are asked
-together, at each look at what the source has.
+A log may change under its reader (`changed_logs`, `topics`): here each of these ways is asked about, at each look at
+what the source has.
 """
 
 from __future__ import annotations
@@ -11,15 +10,18 @@ from dataclasses import field
 
 import structlog
 
+from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
 from headgate_spark.engine import protocol
-from headgate_spark.engine.beginnings import Beginnings
+from headgate_spark.engine.changed_logs import Absence, Beginnings, Retention, Retreat
 from headgate_spark.engine.failures import out_of_reach
-from headgate_spark.engine.retention import Retention
-from headgate_spark.engine.retreats import Absence, Retreat
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.topics import Topics
 from headgate_spark.planner.model import (
+    Answer,
+    Fail,
+    GoLive,
+    Hold,
     Position,
     ReadLimit,
     Source,
@@ -28,6 +30,7 @@ from headgate_spark.planner.model import (
     TakeLimit,
     TakeNothing,
     TakeUpTo,
+    Wait,
 )
 
 log = structlog.get_logger("headgate")
@@ -66,6 +69,8 @@ class OpenSource:
     """The offset that was counted last, and its position: where a batch has read all there is, the next starts."""
     _is_unmatched: bool = False
     """No topic matched its pattern when it was last asked."""
+    _has_changed: bool = False
+    """It goes on in another log (`take_change`)."""
 
     @property
     def name(self) -> str:
@@ -171,42 +176,50 @@ class OpenSource:
 
     # A log that is not the one that was read -------------------------------------------------------
 
-    def problem(self, now: float, *, moves: bool, at_once: bool) -> str | None:
-        """Return in what its log is not the one that was read, and what to do about it; `None`: nothing is known.
+    def checked(self, query: str, answer: Answer, now: float, *, at_once: bool, is_aligned: bool) -> Answer:
+        """Return the planner's answer; where the log is not the one that was read, what Spark would do.
 
-        `moves`: it reads on, or has nothing to read. `at_once`: a log that ends too early is not given time.
+        `at_once`: a log that ends too early is not given time. `is_aligned`: the source only goes back, and its end
+        is found anew: this one was found by what may be the old event times.
         """
+        if isinstance(answer, (Hold, Wait)) and answer.reason.is_deliberate:
+            return answer
+        has_nothing = answer == Hold(HeldBy.NOTHING_PENDING)
+        moves = has_nothing or isinstance(answer, (TakeUpTo, GoLive))
         if self.topics is not None and self.topics.are_new:
-            return self.topics.message(self.retreat.position, self.position(self.latest) or {})
-        if moves and self.retreat.lasts(now, at_once=at_once):
-            return self.retreat.message(self.name)
-        return None
+            problem = self.topics.message(self.retreat.position, self.position(self.latest) or {})
+        elif moves and self.retreat.lasts(now, at_once=at_once):
+            problem = self.retreat.message(self.name)
+        else:
+            return (self._end_without_absent() if has_nothing else None) or answer
+        told = f"query {query}: {problem}"
+        if self.descriptor.fails_on_data_loss:
+            return Fail(told)
+        log.warning("records were lost; the job goes on without them", problem=told)
+        if moves and self.retreat.splits:
+            ends = self._completed(self.retreat.position)
+            if isinstance(answer, TakeUpTo) and not is_aligned:
+                ends = answer.ends
+            answer = TakeUpTo({**ends, **self.retreat.splits})
+        if self.topics is not None:
+            self.topics.accept()
+        self.retreat, self._has_changed = Retreat(), True
+        return answer
 
-    def end_in_new_log(self, planned: TakeUpTo | None) -> TakeUpTo | None:
-        """Return up to where Spark is to go so that the source goes on in its log as it is now; `None`: it need not.
+    def _end_without_absent(self) -> TakeUpTo | None:
+        """Return where it is, without the splits that are not listed any more, of which Spark learns by such an end.
 
-        `planned` is what was planned for it, `None`: nothing that still counts.
+        `None`: all are listed, or may be in a moment.
         """
-        lost = self.retreat.splits
-        if not lost:
-            return None
-        ends = self._completed(self.retreat.position) if planned is None else planned.ends
-        return TakeUpTo({**ends, **lost})
-
-    @property
-    def end_without_absent(self) -> TakeUpTo | None:
-        """Where it is, without the splits that are not listed any more, of which Spark learns by such an end; `None`:
-        all are listed, or may be in a moment."""
         if self.descriptor.format != "kafka" or self.start is None or self.surveyed is None:
             return None
         there = {split: at for split, at in self.start.items() if split in self.surveyed}
         return None if len(there) == len(self.start) else TakeUpTo(there)
 
-    def accept_log(self) -> None:
-        """Go on with the log as it is now."""
-        if self.topics is not None:
-            self.topics.accept()
-        self.retreat = Retreat()
+    def take_change(self) -> bool:
+        """Tell whether its log is another than it was when this was asked last."""
+        changed, self._has_changed = self._has_changed, False
+        return (self.topics is not None and self.topics.take_change()) or changed
 
     # What is said of it ----------------------------------------------------------------------------
 

@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 
-import structlog
-
-from headgate_contract.held import HeldBy
-from headgate_spark.engine.beginnings import Beginnings
+from headgate_spark.engine.changed_logs import Beginnings, Retention
 from headgate_spark.engine.checkpoint_state import CheckpointState
 from headgate_spark.engine.open_source import OpenSource
 from headgate_spark.engine.records import RunRecords
 from headgate_spark.engine.resumption import Ends
-from headgate_spark.engine.retention import Retention
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.sources import Descriptor, names_of
 from headgate_spark.engine.topics import Topics
-from headgate_spark.planner.model import Answer, Fail, GoLive, Hold, Position, Source, TakeUpTo, Wait
-
-log = structlog.get_logger("headgate")
+from headgate_spark.planner.model import Position, Source
 
 
 class OpenSources:
@@ -174,31 +168,6 @@ class OpenSources:
         return [each.name for each, offset in self.ends(self._state.resumption.ends) if offset is None]
 
     # What is known of all of them --------------------------------------------------------------------
-
-    def checked(self, opened: OpenSource, answer: Answer, query: str, *, ends_by_itself: bool) -> Answer:
-        """Return the planner's answer for a source; where its log is not the one that was read, what Spark would do.
-
-        `ends_by_itself`: the run of the query is over when it has read what there is.
-        """
-        if isinstance(answer, (Hold, Wait)) and answer.reason.is_deliberate:
-            return answer
-        moves = isinstance(answer, (TakeUpTo, GoLive)) or answer == Hold(HeldBy.NOTHING_PENDING)
-        problem = opened.problem(self._services.clock(), moves=moves, at_once=ends_by_itself)
-        if problem is None:
-            without = opened.end_without_absent if answer == Hold(HeldBy.NOTHING_PENDING) else None
-            return answer if without is None else without
-        told = f"query {query}: {problem}"
-        if opened.descriptor.fails_on_data_loss:
-            return Fail(told)
-        log.warning("records were lost; the job goes on without them", problem=told)
-        # A member only goes back, and finds its end anew: this one was found by what may be the old event times.
-        is_aligned = self.records.part.is_member(opened.name)
-        planned = answer if isinstance(answer, TakeUpTo) and not is_aligned else None
-        end = opened.end_in_new_log(planned) if moves else None
-        self.records.forget(opened.name)
-        opened.accept_log()
-        self.keep_topics()
-        return answer if end is None else end
 
     @property
     def out_of_reach(self) -> Mapping[str, str]:

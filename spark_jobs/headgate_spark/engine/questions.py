@@ -3,7 +3,7 @@
 Each query has a connection of its own, and each connection a thread here: none waits for another's answer. A frame is
 its length and the number of its fields, and of each field its length and its UTF-8 bytes; -1 stands for a field that
 is `None`. All numbers have four bytes. The first frame of a connection is a token: whoever does not know it is not
-answered. `Planner.java` says what is asked, `Link.java` is the other end.
+answered. What is asked `governor.verbs` says, `Link.java` is the other end.
 """
 
 from __future__ import annotations
@@ -14,12 +14,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Optional
-
-from headgate_spark import event_time
-
-if TYPE_CHECKING:
-    from headgate_spark.engine.governor import Governor
+from typing import Optional
 
 Field = Optional[str]
 Verb = Callable[..., Optional[str]]
@@ -65,36 +60,6 @@ class Buffered:
 
 class StrangerError(Exception):
     """Whoever asks has not told of the driver yet, or has told another process of it."""
-
-
-def verbs(planner: Governor) -> dict[str, Verb]:
-    """Return what a planner is asked, by the words of the shim. `Planner.java` describes the forms.
-
-    Calls for different queries come on different threads. A call that takes too long is given up, and the same is
-    asked again while it may still be under way. What is raised reaches the shim as a failed call: the source is held,
-    and its query fails with the reason if that goes on.
-    """
-
-    def admit(handle: str, trigger: str, start: Field, run_id: str, progress: Field) -> str:
-        if progress is not None:
-            planner.progressed(run_id, progress)
-        return planner.admit(int(handle), trigger, start)
-
-    return {
-        "begins": planner.begins,
-        "opened": lambda handle, descriptor: planner.opened(int(handle), descriptor),
-        "fence": planner.fence,
-        "admit": admit,
-        "plan": lambda handle, *about: planner.plan(int(handle), *about),
-        "outage": lambda handle, failure: planner.outage(int(handle), failure),
-        "thrown": lambda handle, failure: planner.thrown(int(handle), failure),
-        "refused": lambda run_id, why, lasts: planner.refused(run_id, why, passes=lasts == "passes"),
-        "lacks": planner.lacks,
-        "closed": lambda handle, failure: planner.closed(int(handle), failure),
-        "noticed": planner.noticed,
-        "ended": planner.ended,
-        "decoder": event_time.take,
-    }
 
 
 class Questions:

@@ -51,12 +51,7 @@ class QueryRun:
     """The state of one run. `lock` guards everything in it."""
 
     def __init__(
-        self,
-        run_id: str,
-        name: str,
-        state: CheckpointState,
-        services: Services,
-        started: Started,
+        self, run_id: str, name: str, state: CheckpointState, services: Services, started: Started
     ) -> None:
         """`started` is what is known of the query since it began. `name` tells it from all others: it is another than
         the query's own where a query of another session has that."""
@@ -125,8 +120,9 @@ class QueryRun:
         if descriptor.handle in self.sources.by_handle:
             return
         names = self.sources.names_with(descriptor)
-        every = [descriptor, *self.sources.descriptors.values()]
-        told = {names[each.handle]: each.settings for each in every}
+        told = {
+            names[each.handle]: each.settings for each in (descriptor, *self.sources.descriptors.values())
+        }
         of_job = self.started.settings
         job = of_job.read(self.declared, told)
         self.records.decode_by(named(self.declared, job, of_job.properties))
@@ -165,17 +161,17 @@ class QueryRun:
             return protocol.survey(self.sources.handle(name) for name in answer.sources)
         return self._reply(planner, opened, answer)
 
-    def plan(self, handle: int, asking: Asking, latest: Mapping[str, str | None]) -> str:
+    def plan(self, handle: int, asking: Asking, latest: Mapping[int, str | None]) -> str:
         """Answer the second step, now that the latest offsets of some sources are known, by handle."""
         if self._has_ended or asking.trigger != self._trigger.number:
             return protocol.HOLD
         if self.batches.are_to_end:
             return self._waits_to_be_stopped(asking)
         deadline = time.monotonic() + BUDGET_SECONDS
-        looked_at = [(self.sources[int(key)], offset) for key, offset in latest.items()]
+        looked_at = [(self.sources[stream], offset) for stream, offset in latest.items()]
         for opened, offset in looked_at:
             opened.look(self.name, offset, self._clock(), deadline, is_final=self.ends_by_itself)
-            if opened.topics is not None and opened.topics.take_change():
+            if opened.take_change():
                 self.records.forget(opened.name)
         self.sources.keep_topics()
         planner, asked = self._planner(), self.sources[handle]
@@ -309,9 +305,12 @@ class QueryRun:
         if (memory := planner.to_remember) is not None:  # the answer may rely on it
             self.state.keep_histories(memory)
             planner.remembered(memory)
-        answer = self.sources.checked(opened, answer, self.name, ends_by_itself=self.ends_by_itself)
+        now, is_aligned = self._clock(), self.records.part.is_member(opened.name)
+        answer = opened.checked(self.name, answer, now, at_once=self.ends_by_itself, is_aligned=is_aligned)
+        if opened.take_change():
+            self.records.forget(opened.name)
+            self.sources.keep_topics()
         if isinstance(answer, Hold):
-            now = self._clock()
             leased = None if self.batches.are_watched else planner.lease(now)
             if leased is None:
                 return protocol.HOLD

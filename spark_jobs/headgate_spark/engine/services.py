@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from headgate_contract.newer import dataclass
-from headgate_spark.engine.beginnings import Find
+from headgate_spark.engine.changed_logs import Find
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock
 from headgate_spark.engine.fencing import Fencing
 from headgate_spark.engine.forbearance import Forbearance

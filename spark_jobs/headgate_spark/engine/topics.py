@@ -15,8 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Protocol
 
-from headgate_spark.engine.retention import Bounds
-from headgate_spark.engine.retreats import REMEDY
+from headgate_spark.engine.changed_logs import REMEDY, Bounds
 from headgate_spark.engine.side_folder import tolerated
 from headgate_spark.planner.model import Position
 

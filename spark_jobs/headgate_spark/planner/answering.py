@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headgate_contract.held import HeldBy
-from headgate_spark.planner.booking import Booking
-from headgate_spark.planner.model import Answer, GoLive, Hold, Wait
+from headgate_spark.planner.booking import Question
+from headgate_spark.planner.limits import limits_of
+from headgate_spark.planner.model import Answer, GoLive, Hold, TakeUpTo, Wait
 from headgate_spark.planner.pipelines import due, pipeline_of
-from headgate_spark.planner.reading import Limits, take
-from headgate_spark.planner.rounds import Question, Round
 from headgate_spark.planner.source import SourceState
-from headgate_spark.planner.state import QueryState
 from headgate_spark.planner.steps import Draft
 
 
-def to_survey(query: QueryState, current: Round, now: float) -> tuple[str, ...]:
+def to_survey(asked: Question) -> tuple[str, ...]:
     """Return the sources whose latest positions are needed: those that may read, and those that are stale."""
+    query, current, now = asked.query, asked.round, asked.now
     if query.settings.control is None or query.stopping:
         return ()
 
@@ -35,33 +34,35 @@ def to_survey(query: QueryState, current: Round, now: float) -> tuple[str, ...]:
     )
 
 
-def open_for_what_was_found(query: QueryState, state: SourceState, current: Round, now: float) -> None:
+def open_for_what_was_found(asked: Question) -> None:
     """Plan in this very round where its survey has put the query into backlog, which opens the gate.
 
     Only where nobody has been told to hold, and where all that would be planned was surveyed: a batch of some of
     the sources, or of latest positions that are older, waits for the next round, as it did.
     """
-    held = current.held
-    if held is None or not held.closes_the_gate or current.asked != {state.name}:
+    current, held = asked.round, asked.round.held
+    if held is None or not held.closes_the_gate or current.asked != {asked.source.name}:
         return
-    if set(to_survey(query, replace(current, held=None), now)) <= set(current.survey or ()):
-        current.held = due(query, now)
+    if set(to_survey(replace(asked, round=replace(current, held=None)))) <= set(current.survey or ()):
+        current.held = due(asked.query, asked.now)
 
 
-def answer_to(asked: Question, booking: Booking) -> Answer:
+def answer_to(asked: Question) -> Answer:
     """Answer for a source; all but a `Wait` stays the answer for the rest of the round."""
     current, source = asked.round, asked.source
-    answer = _planned(asked, booking)
+    answer = _planned(asked)
     if isinstance(answer, Hold):
         answer = pipeline_of(asked.query.settings).instead_of_hold(asked, answer)
     current.waiting = source.name if isinstance(answer, Wait) else None
     if current.waiting is None:
         current.answers[source.name] = answer
     source.answered(answer, asked.now)
+    if isinstance(answer, TakeUpTo) and source.control.asks_for_lag:
+        asked.query.unread.look(source, answer)
     return answer
 
 
-def _planned(asked: Question, booking: Booking) -> Answer:
+def _planned(asked: Question) -> Answer:
     query, current, source = asked.query, asked.round, asked.source
     if query.stopping or current.held is HeldBy.CONTROL:
         return Hold(HeldBy.STOP if query.stopping else HeldBy.CONTROL)
@@ -78,7 +79,7 @@ def _planned(asked: Question, booking: Booking) -> Answer:
     if current.held is not None:  # what its rate limit cut could have been read already, but for that
         was_cut = current.held is HeldBy.INTERVAL and source.name in query.cut
         return Hold(HeldBy.RATE_LIMIT if was_cut else current.held)
-    return _part_of(asked, booking)
+    return _part_of(asked)
 
 
 def _plan(asked: Question) -> None:
@@ -97,7 +98,7 @@ def _plan(asked: Question) -> None:
         query.grant = None if current.is_unbounded else draft.grant
 
 
-def _part_of(asked: Question, booking: Booking) -> Answer:
+def _part_of(asked: Question) -> Answer:
     """Return and book what the plan has for a source, in the unit of its read limit."""
     query, current, source = asked.query, asked.round, asked.source
     allotment = current.plan[source.name]
@@ -105,14 +106,13 @@ def _part_of(asked: Question, booking: Booking) -> Answer:
         if not allotment.hold.is_normal_pace:  # that was its turn: nobody else waits for what holds it back
             source.had_turn = query.plannings + 1
         return Hold(allotment.hold)
-    answer, count = take(
-        source,
+    answer, count = source.take(
         allotment.count,
-        Limits(query.span, current.parts),
+        limits_of(source.name, query.span, current.parts),
         grows_freely=query.in_force.spans,
         max_growth=query.settings.batch.max_growth,
     )
     if count == 0 and not source.has_new_splits:
         return Hold(HeldBy.NOTHING_PENDING)
-    booking.book(source, answer, count, current, asked.now)
+    asked.booking.book(source, answer, count, current, asked.now)
     return answer

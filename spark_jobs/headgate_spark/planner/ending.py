@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 
 from headgate_contract.held import HeldBy
+from headgate_spark.planner.booking import Question
 from headgate_spark.planner.gate import BASE_SECONDS
 from headgate_spark.planner.model import Answer, Fail, Hold, ReadLimit, TakeNothing, Wait
-from headgate_spark.planner.rounds import Question, Round
+from headgate_spark.planner.rounds import Round
 from headgate_spark.planner.state import QueryState
 
 MAX_WAIT_SECONDS = 1.0
@@ -49,11 +50,11 @@ def _reads(asked: Question, *, surely: bool) -> bool:
 
     `surely`: it is not enough that one may, which cannot be counted and may turn out to have nothing.
     """
-    current, sources = asked.round, asked.query.sources
+    current, sources, batch = asked.round, asked.query.sources, asked.booking.batch
     to_come = {n: a for n, a in current.plan.items() if a.hold is None and n not in current.asked}
     if not surely:
-        return asked.batch is not None or bool(to_come)
-    is_certain = asked.batch is not None and asked.batch.is_certain
+        return batch is not None or bool(to_come)
+    is_certain = batch is not None and batch.is_certain
     return is_certain or any(a.count and sources[name].is_counted for name, a in to_come.items())
 
 

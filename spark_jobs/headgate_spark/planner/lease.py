@@ -7,12 +7,13 @@ may hold by itself, as long as what the sources have is what it was. A lease hol
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import math
 from dataclasses import replace
 
+from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.gate import BASE_SECONDS
-from headgate_spark.planner.source import SourceState
+from headgate_spark.planner.state import QueryState
 
 MAX_SECONDS = 1.0
 """Spark runs its own chores at a trigger: no-data batches of timers, idle events, `processAllAvailable`."""
@@ -35,18 +36,22 @@ class Lease:
         )
 
 
-def of_open_gate(
-    states: Collection[SourceState], readers: Iterable[SourceState], look: float, now: float
-) -> Lease | None:
-    """Return the lease while there is nothing to read.
+def lease_of(query: QueryState, held: HeldBy | None, now: float) -> Lease | None:
+    """Return the lease where every source has been held in a round; `None`: the shim is to ask again.
 
-    `readers` are the sources that may read, `look` is how long (seconds) one that had nothing is left alone. Those
-    that can be counted are looked at by the shim, at each trigger at most.
+    `held` is why nothing was planned in it; `None`: the gate is open, and there is nothing to read. Sources that can
+    be counted are then looked at by the shim, at each trigger at most; one that cannot was asked, and is left alone.
     """
-    if not all(state.held.reason is not None and state.held.reason.lasts for state in states):
+    lease: Lease | None = None
+    if held is not None:
+        if held.closes_the_gate:
+            lease = Lease(MAX_SECONDS).until(min(query.is_open_at(now), query.survey_at), now)
+    elif all(s.held.reason is not None and s.held.reason.lasts for s in query.sources.values()):
+        look = query.in_force.look_seconds
+        readers = [state for state in query.sources.values() if state.may_read(query.hybrid)]
+        looks = [state.looks_again_at(look) for state in readers if not state.is_counted]
+        watched = tuple(state.name for state in readers if state.is_counted)
+        lease = Lease(MAX_SECONDS, watched, max(look, BASE_SECONDS)).until(min(looks, default=math.inf), now)
+    if lease is None or query.awaits_real_time(now):
         return None
-    readers = tuple(readers)
-    looks = [state.looks_again_at(look) - now for state in readers if not state.is_counted]
-    seconds = min([MAX_SECONDS, *looks])
-    watched = tuple(state.name for state in readers if state.is_counted)
-    return Lease(seconds, watched, max(look, BASE_SECONDS)) if seconds > 0 else None
+    return lease.until(min(query.votes.changes_at, query.real_time.changes_at(now)), now)

@@ -138,7 +138,8 @@ class GoLive:
     seconds: float
 
 
-Answer = Union[Hold, TakeAll, TakeUpTo, TakeLimit, TakeBytes, TakeNothing, Wait, GoLive, Fail]
+Take = Union[TakeAll, TakeUpTo, TakeLimit, TakeBytes]
+Answer = Union[Hold, Take, TakeNothing, Wait, GoLive, Fail]
 
 
 # What is kept

@@ -14,9 +14,9 @@ from collections.abc import Callable
 
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
+from headgate_spark.planner.booking import Question
 from headgate_spark.planner.ending import MAX_WAIT_SECONDS, instead_of_ending
 from headgate_spark.planner.model import Answer, Hold, TakeNothing, Wait
-from headgate_spark.planner.rounds import Question
 from headgate_spark.planner.settings import PlannerSettings
 from headgate_spark.planner.state import QueryState
 from headgate_spark.planner.steps import (
@@ -91,7 +91,7 @@ class Pipeline:
 
     gate: Callable[[QueryState, float], HeldBy | None]
     steps: tuple[Step, ...]
-    """Up to who gets what. In the unit of its read limit (`reading.take`) a source has it when Spark asks for it."""
+    """Up to who gets what. When Spark asks for a source, it has that in the unit of its read limit (`take`)."""
     instead_of_hold: Callable[[Question, Hold], Answer]
 
 

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Mapping
 from headgate_contract import QueryControl
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.answering import answer_to, open_for_what_was_found, to_survey
-from headgate_spark.planner.booking import Booking
-from headgate_spark.planner.lease import MAX_SECONDS, Lease, of_open_gate
+from headgate_spark.planner.booking import Booking, Question
+from headgate_spark.planner.lease import Lease, lease_of
 from headgate_spark.planner.memory import MemoryBound, MemoryUse
 from headgate_spark.planner.model import (
     Answer,
@@ -24,11 +24,10 @@ from headgate_spark.planner.model import (
     Position,
     QuerySnapshot,
     Survey,
-    TakeUpTo,
 )
 from headgate_spark.planner.pipelines import due
 from headgate_spark.planner.reporting import Remark, remarks_of, snapshot_of
-from headgate_spark.planner.rounds import Question, Round
+from headgate_spark.planner.rounds import Round
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.state import QueryState
 from headgate_spark.planner.throughput import Sample
@@ -138,13 +137,14 @@ class QueryPlanner:
             return self._round.answers[source]
         is_first_question = not state.seen
         current = self._enter_round(state, start, now)
+        asked = Question(self._query, current, self._booking, state, now)
         survey: tuple[str, ...] = ()
         if current.survey is None:
-            survey = current.survey = to_survey(self._query, current, now)
+            survey = current.survey = to_survey(asked)
         elif is_first_question and current.held is None and state.could_not_tell:
             survey = current.survey = (source,)
         if not survey:
-            return self._answer(state, current, now)
+            return answer_to(asked)
         self._query.alignment.expect(survey, now)
         return Survey(survey)
 
@@ -167,8 +167,9 @@ class QueryPlanner:
         # in real-time mode a source that is still to be asked stands where the last batch began
         told = current.asked if self._query.real_time.is_on else None
         self._query.vote(self._booking.is_in_flight, now, told)
-        open_for_what_was_found(self._query, state, current, now)
-        return self._answer(state, current, now)
+        asked = Question(self._query, current, self._booking, state, now)
+        open_for_what_was_found(asked)
+        return answer_to(asked)
 
     @property
     def to_remember(self) -> HybridMemory | None:
@@ -190,16 +191,7 @@ class QueryPlanner:
             return None
         if query.stopping or query.settings.ends_when_idle or self._booking.batch is not None:
             return None
-        lease: Lease | None = None
-        if current.held is None:
-            states = query.sources.values()
-            readers = [state for state in states if state.may_read(query.hybrid)]
-            lease = of_open_gate(states, readers, query.in_force.look_seconds, now)
-        elif current.held.closes_the_gate:
-            lease = Lease(MAX_SECONDS).until(min(query.is_open_at(now), query.survey_at), now)
-        if lease is None or query.awaits_real_time(now):
-            return None
-        return lease.until(min(query.votes.changes_at, query.real_time.changes_at(now)), now)
+        return lease_of(query, current.held, now)
 
     # ------------------------------------------------------------------------------------------
 
@@ -224,13 +216,6 @@ class QueryPlanner:
         """Vote, but not while real-time mode reads on: how far it has come is only known when its batch has ended."""
         if not self._query.real_time.is_on:
             self._query.vote(self._booking.is_in_flight, now)
-
-    def _answer(self, state: SourceState, current: Round, now: float) -> Answer:
-        asked = Question(self._query, current, self._booking.batch, state, now)
-        answer = answer_to(asked, self._booking)
-        if isinstance(answer, TakeUpTo) and state.control.asks_for_lag:
-            self._query.unread.look(state, answer)
-        return answer
 
     # What is reported
 

@@ -12,12 +12,9 @@ from dataclasses import field
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment_member import Part
-from headgate_spark.planner.allotment import Allotment
-from headgate_spark.planner.batch import PlannedBatch
 from headgate_spark.planner.model import Answer, GoLive
+from headgate_spark.planner.shares import Allotment
 from headgate_spark.planner.sizing import Grant
-from headgate_spark.planner.source import SourceState
-from headgate_spark.planner.state import QueryState
 
 
 @dataclass(slots=True)
@@ -71,15 +68,3 @@ class Round:
     def capped(self) -> frozenset[str]:
         """The sources that `recordsPerCheckpoint` cuts."""
         return frozenset(name for name, allotment in self.plan.items() if allotment.capped)
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One source is asked for, in a round."""
-
-    query: QueryState
-    round: Round
-    batch: PlannedBatch | None
-    """What has been handed out in the round; `None`: nothing has."""
-    source: SourceState
-    now: float

@@ -8,14 +8,29 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Collection
+from dataclasses import replace
 from typing import NamedTuple
 
 from headgate_contract import SourceControl
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.bucket import RateLimiter
+from headgate_spark.planner.files import FileCount
 from headgate_spark.planner.hybrid import Hybrid, ReadSoFar
-from headgate_spark.planner.model import Answer, Hold, Position, ReadLimit, Source, Wait
-from headgate_spark.planner.shares import room
+from headgate_spark.planner.model import (
+    Answer,
+    Hold,
+    Position,
+    ReadLimit,
+    Source,
+    Take,
+    TakeAll,
+    TakeBytes,
+    TakeLimit,
+    TakeUpTo,
+    Wait,
+)
+from headgate_spark.planner.shares import ReadingSource, ends_after, room
 
 SURVEY_SECONDS = 2.0
 """While a source may not read, its latest position is asked for this often: people look at pending records of a
@@ -78,70 +93,6 @@ class HeldTime:
             if (seconds := hold.end - max(hold.begin, now - LATELY_SECONDS)) > 0:
                 found[hold.reason] = found.get(hold.reason, 0.0) + seconds
         return found
-
-
-ENOUGH_BYTES = 2**20
-"""Read by a run, from which on bytes per record are believed: headers are a small part of them by then."""
-MOST_FILES, MOST_BYTES = 2**31 - 1, 2**63 - 1
-"""Spark counts files of a batch in 32 bits, and their bytes in 64."""
-REMEMBERED_FILES = 8
-"""Batches of which the smallest records count: one odd file does not make batches small for good."""
-
-
-class FileCount:
-    """How many files a batch may take of a source that takes a limit in files, or in bytes, and tells nothing before.
-
-        files = grant / records per file
-        bytes = grant * bytes per record, the fewest that one of the last batches had
-
-    Batches tell their records but not their files: `records / limit` is a lower bound, exact for a limit of one, so
-    the first batch is one file. One that brings much less than expected met the end of the input or smaller files;
-    the limit is halved, and if it comes down to one, the size is known again. Bytes, where the source tells them, are
-    for a batch that spans a backlog. A small file has more bytes per record than a large one (header, footer,
-    dictionaries), so until enough has been read a batch has no more than `max_growth` times the bytes read before it.
-    """
-
-    def __init__(self) -> None:
-        self.records_per_file: float | None = None
-        self._most = 1.0
-        self._bytes = 0
-        self._bytes_per_record: deque[float] = deque(maxlen=REMEMBERED_FILES)
-
-    def for_records(self, records: int, *, grows_freely: bool = False) -> int:
-        """Return how many files should bring about that many records; at least one.
-
-        `grows_freely`: not bounded by what the last batch was (a batch that spans a backlog).
-        """
-        if self.records_per_file is None:
-            return 1
-        wanted = records / self.records_per_file
-        return min(max(1, int(wanted if grows_freely else min(wanted, self._most))), MOST_FILES)
-
-    def bytes_for(self, records: int, max_growth: float) -> int | None:
-        """Return how many bytes of files bring at most that many records, as far as is known; `None`: it is not.
-
-        Bounded by the bytes that were read before as long as these are few.
-        """
-        if not self._bytes_per_record:
-            return None
-        wanted = records * min(self._bytes_per_record)
-        most = wanted if self._bytes >= ENOUGH_BYTES else min(wanted, max_growth * self._bytes)
-        return min(max(1, int(most)), MOST_BYTES)
-
-    def measured(self, records: int, size: int | None) -> None:
-        """Learn from a batch whose files had `size` bytes in all; `None`: nobody can tell."""
-        if size is not None and size > 0 and records > 0:
-            self._bytes += size
-            self._bytes_per_record.append(size / records)
-
-    def read(self, files: int, records: int, max_growth: float) -> None:
-        """Learn from a batch that was limited to `files` and brought `records`."""
-        if records <= 0:
-            return
-        known = self.records_per_file
-        as_expected = known is None or 2 * records >= files * known
-        self.records_per_file = records if files == 1 or known is None else max(known, records / files)
-        self._most = files * max_growth if as_expected else max(1.0, files / 2)
 
 
 class SourceState:
@@ -249,16 +200,71 @@ class SourceState:
             self.position is not None and self.latest is not None and bool(self.latest.keys() - self.position)
         )
 
-    @property
-    def most_rows(self) -> int | None:
-        """The most rows in one batch that the source wants itself; `None`: any number, or the document gives one."""
-        return None if self.rate.has_cap else self._own_rows
-
     def rooms(self, *bounds: Position) -> dict[str, int]:
         """Return the records ahead of each split, up to the nearest of `bounds`."""
         if not bounds or self.position is None or self.latest is None:
             return self._ahead
         return room(self.position, self.latest, *bounds)
+
+    def reach(
+        self, ends: Collection[Position], now: float, *, sliced: HeldBy | None, look: float, whole: bool
+    ) -> ReadingSource:
+        """Return the source as a reader: what it could read up to these ends if no rate limited it.
+
+        `sliced` is why its part of a time slice is not larger. `look` is how long (seconds) it is left alone after it
+        had nothing, `whole` asks for one batch of all it has.
+        """
+        if not self.is_counted:
+            if self.exhausted and now < self.looks_again_at(look):
+                return ReadingSource(name=self.name, hold=HeldBy.NOTHING_PENDING)
+            takes_all = whole or self.read_limit in (ReadLimit.GATE, ReadLimit.OFFSETS)
+            return ReadingSource(name=self.name, takes_all=takes_all)
+        if self.pending is None:
+            return ReadingSource(name=self.name, hold=HeldBy.UNKNOWN)
+        return ReadingSource(
+            name=self.name,
+            pending=self.pending,
+            reach=sum(self.rooms(*ends).values()),
+            sliced=sliced,
+            new_splits=self.has_new_splits,
+        )
+
+    def rated(self, reader: ReadingSource, rate: RateLimiter, now: float) -> ReadingSource:
+        """Return the source as a reader under a rate limit.
+
+        Of files nobody can tell where to stop, and of a gate neither: they may go ahead when there are the tokens for
+        what is expected, and what they read beyond that is a debt that the next batches wait for.
+        """
+        if reader.hold is not None:
+            return reader
+        goes_blindly = not self.is_counted and self.read_limit is not ReadLimit.ROWS
+        if goes_blindly and not rate.allows_blindly(self.expected_records, now):
+            return ReadingSource(name=self.name, hold=HeldBy.RATE_LIMIT)
+        return replace(reader, allowance=rate.allowance(now), tokens=rate.tokens(now))
+
+    def take(
+        self, count: int | None, ends: Collection[Position], *, grows_freely: bool, max_growth: float
+    ) -> tuple[Take, int | None]:
+        """Return `count` records (`None`: everything) in the unit of the read limit, and the records where that is
+        exact.
+
+        Splits share by where the source is now, whatever it was when the round was planned; `ends` are not passed.
+        `grows_freely`: it is not bounded by what the last batch was (a batch that spans a backlog).
+        """
+        if count is None:
+            return TakeAll(), None
+        if self.read_limit is ReadLimit.ROWS:
+            most_rows = None if self.rate.has_cap else self._own_rows
+            count = count if most_rows is None else min(count, most_rows)
+            return TakeLimit(count), count
+        if self.read_limit is ReadLimit.FILES:
+            most = self.files.bytes_for(count, max_growth) if grows_freely else None
+            if most is not None:
+                return TakeBytes(most), None
+            return TakeLimit(self.files.for_records(count, grows_freely=grows_freely)), None
+        start = self.position or {}
+        upto = ends_after(count, start, self.rooms(*ends), self.splits_had_turn)
+        return TakeUpTo(upto), sum(upto.values()) - sum(start.values())
 
     @property
     def progress(self) -> ReadSoFar:

@@ -16,6 +16,7 @@ from headgate_spark.planner.event_times import EventTimes
 from headgate_spark.planner.gate import BASE_SECONDS, Gate, Intervals
 from headgate_spark.planner.hybrid import Hybrid, where_it_goes_on
 from headgate_spark.planner.lag_votes import Lag, LagVotes
+from headgate_spark.planner.limits import Span
 from headgate_spark.planner.memory import MemoryBound
 from headgate_spark.planner.model import (
     HybridMemory,
@@ -27,7 +28,6 @@ from headgate_spark.planner.model import (
     TriggerKind,
 )
 from headgate_spark.planner.pace import Pace
-from headgate_spark.planner.reading import Span
 from headgate_spark.planner.real_time import RealTime
 from headgate_spark.planner.settings import PlannerSettings
 from headgate_spark.planner.sizing import BatchSizer, Grant

@@ -7,18 +7,18 @@ a group stands from its step on. Which steps a query takes is in `pipelines`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.alignment_member import Aligned, Part
-from headgate_spark.planner.allotment import Allotment, ReadingSource, allot
+from headgate_spark.planner.booking import Question
 from headgate_spark.planner.ending import can_begin_empty
 from headgate_spark.planner.hybrid import Hybrid
+from headgate_spark.planner.limits import Span, fixed, limits_of
 from headgate_spark.planner.model import Position, TakeUpTo, TriggerKind
-from headgate_spark.planner.reading import Limits, Span, fixed, rated, reach_of
-from headgate_spark.planner.rounds import Question
+from headgate_spark.planner.shares import Allotment, ReadingSource, allot
 from headgate_spark.planner.sizing import Grant, target_seconds, with_remainder
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.state import InForce, QueryState
@@ -55,8 +55,8 @@ class Draft:
 
     @classmethod
     def of(cls, asked: Question) -> Draft:
-        query, current = asked.query, asked.round
-        takes = {} if asked.batch is None else asked.batch.takes
+        query, current, batch = asked.query, asked.round, asked.booking.batch
+        takes = {} if batch is None else batch.takes
         return cls(
             now=asked.now,
             answered=(current.asked - {asked.source.name}) | current.plan.keys(),
@@ -78,11 +78,6 @@ class Draft:
     def handed_out(self) -> int:
         """Records planned in this trigger before."""
         return sum(allotment.count or 0 for allotment in self.planned.values())
-
-    @property
-    def limits(self) -> Limits:
-        """Ends that the batch may not go past."""
-        return Limits(self.span, self.parts)
 
 
 Step = Callable[[QueryState, Draft], Draft]
@@ -109,8 +104,12 @@ def empty_batch_first(query: QueryState, draft: Draft) -> Draft:
 
 def history(query: QueryState, draft: Draft) -> Draft:
     """Release what waits for a history that is at its end."""
-    told = (s for s in query.sources.values() if s.seen or s.position is not None)
+    told = (s for s in _histories(query, draft) if s.seen or s.position is not None)
     return replace(draft, hybrid=draft.hybrid.advanced({state.name: state.progress for state in told}))
+
+
+def _histories(query: QueryState, draft: Draft) -> Iterator[SourceState]:
+    return (state for state in query.sources.values() if draft.hybrid.is_history(state.name))
 
 
 def history_at_once(query: QueryState, draft: Draft) -> Draft:
@@ -118,7 +117,7 @@ def history_at_once(query: QueryState, draft: Draft) -> Draft:
 
     There would be no further trigger to see that it has nothing more. So it is with one that is released now, too.
     """
-    told = [s for s in query.sources.values() if s.seen or s.position is not None or not s.is_counted]
+    told = [s for s in _histories(query, draft) if s.seen or s.position is not None or not s.is_counted]
 
     def advanced(hybrid: Hybrid) -> Hybrid:
         return hybrid.advanced(
@@ -200,15 +199,17 @@ def reach_of_all(query: QueryState, draft: Draft) -> Draft:
 def _reach(
     query: QueryState, draft: Draft, look: float, is_whole: Callable[[str], bool] = lambda _: False
 ) -> Draft:
-    readers = (
-        ReadingSource(name=s.name, hold=HeldBy.ALIGNMENT)
-        if query.alignment.rests(s.name, draft.now)
-        else ReadingSource(name=s.name, hold=HeldBy.SNAPSHOT)
-        if query.snapshots.waits(s.name)
-        else reach_of(s, draft.limits, draft.now, look=look, whole=is_whole(s.name))
-        for s in draft.reading
-    )
-    return replace(draft, readers=tuple(readers))
+    def reader(state: SourceState) -> ReadingSource:
+        name, part = state.name, draft.parts.get(state.name)
+        if query.alignment.rests(name, draft.now):
+            return ReadingSource(name=name, hold=HeldBy.ALIGNMENT)
+        if query.snapshots.waits(name):
+            return ReadingSource(name=name, hold=HeldBy.SNAPSHOT)
+        sliced = None if part is None else part.left
+        ends = limits_of(name, draft.span, draft.parts)
+        return state.reach(ends, draft.now, sliced=sliced, look=look, whole=is_whole(name))
+
+    return replace(draft, readers=tuple(map(reader, draft.reading)))
 
 
 # rate: what do the rate limits allow?
@@ -218,7 +219,7 @@ def rate(_query: QueryState, draft: Draft) -> Draft:
     """Put each source under its limit."""
     rates = draft.in_force.rates
     both = zip(draft.readers, draft.reading)
-    return replace(draft, readers=tuple(rated(r, s, rates[s.name], draft.now) for r, s in both))
+    return replace(draft, readers=tuple(s.rated(r, rates[s.name], draft.now) for r, s in both))
 
 
 # grant: how many records may the batch have?
@@ -317,7 +318,9 @@ def _view(query: QueryState, draft: Draft, state: SourceState) -> Aligned:
         name=state.name,
         start=draft.ends.get(state.name, state.position),
         latest=state.latest,
-        rooms=draft.limits.rooms(state) if state.name in draft.shares else {},
+        rooms=state.rooms(*limits_of(state.name, draft.span, draft.parts))
+        if state.name in draft.shares
+        else {},
         allowance=draft.in_force.rates[state.name].allowance(draft.now),
         released=not state.may_read(draft.hybrid),
         ends_at_latest=query.settings.trigger.kind is TriggerKind.AVAILABLE_NOW,

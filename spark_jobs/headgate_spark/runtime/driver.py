@@ -24,9 +24,9 @@ from headgate_spark.engine.decoders import look_in
 from headgate_spark.engine.directory import HadoopDirectory
 from headgate_spark.engine.executors import Executors, look_after
 from headgate_spark.engine.fencing import Fencing
-from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.governor import Governor, verbs
 from headgate_spark.engine.oom_kills import OomKills
-from headgate_spark.engine.questions import StrangerError, Verb, verbs
+from headgate_spark.engine.questions import StrangerError, Verb
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.shim import DriverJvm, require_protocol

@@ -199,11 +199,10 @@ final class Gate implements Governed.Handler {
     if (!areOpenedBy(planner)) {
       return null;
     }
-    String json = start == null ? null : start.json();
     String trigger = triggers.told();
-    Answer answer = client.admit(planner, trigger, json);
+    Answer answer = client.admit(planner, trigger, start == null ? null : start.json());
     if (answer != null && answer.is("survey")) {
-      answer = client.plan(planner, trigger, json, survey(answer.handles()));
+      answer = client.plan(planner, trigger, survey(answer.handles()));
     }
     if (answer != null) {
       client.served();
@@ -285,7 +284,7 @@ final class Gate implements Governed.Handler {
   }
 
   /** Asks the named streams of this query for all they have. */
-  private static String survey(String[] handles) {
+  private static Map<String, String> survey(String[] handles) {
     Map<String, String> latest = new LinkedHashMap<>();
     for (String name : handles) {
       Gate gate = Shim.gate(name);
@@ -294,7 +293,7 @@ final class Gate implements Governed.Handler {
         latest.put(name, gate.source.told(gate.surveyed, gate.position));
       }
     }
-    return Origin.json(latest);
+    return latest;
   }
 
   private Offset carriedOut(Answer answer, Offset start, ReadLimit own) {

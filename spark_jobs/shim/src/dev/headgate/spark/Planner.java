@@ -2,8 +2,11 @@ package dev.headgate.spark;
 
 import java.io.IOException;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -12,7 +15,7 @@ import java.util.concurrent.TimeoutException;
  * Decides, per stream and per planning of a micro-batch, what Spark may read next: the planner's process, as it is asked from here.
  *
  * <p>This is the whole language between the engine and whoever governs it. Everything is text, because an offset's JSON is the one
- * form that every source can read back. {@code headgate_spark.engine.questions} is the other end.
+ * form that every source can read back. {@code headgate_spark.engine.governor} is the other end.
  *
  * <p>A <em>handle</em> names one stream of one run of a query; handles rise in the order in which streams are opened. Calls for
  * different queries overlap, those of one query do not. A call that fails, or takes longer than {@link Shim#callBudgetMillis}, may be
@@ -62,8 +65,8 @@ final class Planner {
    *     that real-time mode needs; {@code resume:<json>}, the offset at which it goes on by the checkpoint, so that it can be surveyed before
    *     Spark asks it; or {@code refuse:<message>}: the query fails with that message
    */
-  String opened(long handle, String descriptor) throws Failed, InterruptedException {
-    return ask("opened", Long.toString(handle), descriptor);
+  Answer opened(long handle, String descriptor) throws Failed, InterruptedException {
+    return answer(Answer.TO_OPENED, "opened", Long.toString(handle), descriptor);
   }
 
   /**
@@ -72,8 +75,8 @@ final class Planner {
    * @return {@code held:<path>}: its checkpoint may be written as long as this file is there, see {@link Fence}; {@code none}: it has
    *     no fence; {@code wait:<milliseconds>}, then this is asked again; or {@code refuse:<message>}
    */
-  String fence(String runId) throws Failed, InterruptedException {
-    return ask("fence", runId);
+  Answer fence(String runId) throws Failed, InterruptedException {
+    return answer(Answer.TO_FENCE, "fence", runId);
   }
 
   /**
@@ -97,19 +100,24 @@ final class Planner {
    *     {@link Shim#recall} is called, or one of the named streams (there may be none), looked at once per second time, has
    *     something else than when it was last surveyed
    */
-  String admit(long handle, String trigger, String start, String runId, String progress) throws Failed, InterruptedException {
-    return ask("admit", Long.toString(handle), trigger, start, runId, progress);
+  Answer admit(long handle, String trigger, String start, String runId, String progress) throws Failed, InterruptedException {
+    return answer(Answer.TO_ADMIT, "admit", Long.toString(handle), trigger, start, runId, progress);
   }
 
   /**
    * Asked after {@code survey:}, with what the surveyed sources have.
    *
-   * @param latest JSON object from handle to latest offset (JSON text, or null where the source has nothing). Streams that have
+   * @param latest by handle the latest offset (JSON text, or null where the source has nothing), a field each. Streams that have
    *     not been asked to plan yet, that run in another query or are of the V1 kind are left out
    * @return as {@link #admit}, without {@code survey:}; after {@code wait:} it is {@code admit} that is asked again
    */
-  String plan(long handle, String trigger, String start, String latest) throws Failed, InterruptedException {
-    return ask("plan", Long.toString(handle), trigger, start, latest);
+  Answer plan(long handle, String trigger, Map<String, String> latest) throws Failed, InterruptedException {
+    var fields = new ArrayList<>(List.of("plan", Long.toString(handle), trigger));
+    for (var stream : latest.entrySet()) {
+      fields.add(stream.getKey());
+      fields.add(stream.getValue());
+    }
+    return answer(Answer.TO_PLAN, fields.toArray(String[]::new));
   }
 
   /**
@@ -209,6 +217,15 @@ final class Planner {
       own.addLast(Link.to(address, until));
     }
     return own.getLast();
+  }
+
+  private Answer answer(Set<String> understood, String... fields) throws Failed, InterruptedException {
+    String text = ask(fields);
+    Answer answer = text == null ? null : Answer.parse(text, understood);
+    if (answer == null) {
+      throw new Failed(text == null ? "it answered null" : "unknown answer \"" + text + "\"");
+    }
+    return answer;
   }
 
   private String ask(String... fields) throws Failed, InterruptedException {

@@ -1,6 +1,6 @@
 package dev.headgate.spark;
 
-import java.util.Set;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import org.slf4j.Logger;
@@ -26,7 +26,7 @@ final class PlannerClient {
 
   /** A question to the planner. */
   private interface Question {
-    String ask() throws Planner.Failed, InterruptedException;
+    Answer ask() throws Planner.Failed, InterruptedException;
   }
 
   /**
@@ -47,20 +47,19 @@ final class PlannerClient {
         () -> {
           query.begins(planner);
           return planner.opened(handle, descriptor);
-        },
-        Answer.TO_OPENED);
+        });
   }
 
   Answer fence(Planner planner) throws InterruptedException {
-    return ask(() -> planner.fence(query.runId()), Answer.TO_FENCE);
+    return ask(() -> planner.fence(query.runId()));
   }
 
   Answer admit(Planner planner, String trigger, String start) throws InterruptedException {
-    return ask(() -> query.admit(planner, handle, trigger, start), Answer.TO_ADMIT);
+    return ask(() -> query.admit(planner, handle, trigger, start));
   }
 
-  Answer plan(Planner planner, String trigger, String start, String latest) throws InterruptedException {
-    return ask(() -> planner.plan(handle, trigger, start, latest), Answer.TO_PLAN);
+  Answer plan(Planner planner, String trigger, Map<String, String> latest) throws InterruptedException {
+    return ask(() -> planner.plan(handle, trigger, latest));
   }
 
   void closed(Planner planner) {
@@ -81,13 +80,12 @@ final class PlannerClient {
     failures = 0;
   }
 
-  private Answer ask(Question question, Set<String> understood) throws InterruptedException {
+  private Answer ask(Question question) throws InterruptedException {
     long asked = System.nanoTime();
     String why;
     try {
-      String text = question.ask();
-      Answer answer = text == null ? null : Answer.parse(text, understood);
-      why = text == null ? "it answered null" : answer == null ? "unknown answer \"" + text + "\"" : problem.apply(answer);
+      Answer answer = question.ask();
+      why = problem.apply(answer);
       if (why == null) {
         return answer;
       }

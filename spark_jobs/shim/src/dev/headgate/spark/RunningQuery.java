@@ -211,7 +211,7 @@ final class RunningQuery {
    * Asks whether a stream may be read, and tells what has happened since the planner was last told: what could not be done to the query
    * before, and with the question what Spark has reported.
    */
-  String admit(Planner planner, long handle, String number, String start) throws Planner.Failed, InterruptedException {
+  Answer admit(Planner planner, long handle, String number, String start) throws Planner.Failed, InterruptedException {
     RealTime.Refusal refusal = realTime.refusal();
     if (refusal != null) {
       planner.refused(runId(), refusal); // may fail, and is told again then
@@ -224,7 +224,7 @@ final class RunningQuery {
       Progress.keepLast(query.sparkSession());
     }
     String news = last == null || last == told ? null : Progress.of(last, new Execution(query).session());
-    String answer = planner.admit(handle, number, start, runId(), news);
+    Answer answer = planner.admit(handle, number, start, runId(), news);
     told = last;
     return answer;
   }
