@@ -127,7 +127,10 @@ def test_annotations_are_no_change_of_the_spec(applications: Applications) -> No
 def test_a_status_is_shown_with_the_events_of_the_new_api(applications: Applications) -> None:
     applications.apply("somebody")
     applications.report(
-        state="Running", attempt=1, observedGeneration=1, queries=[{"name": "q", "backlog": True}]
+        state="Running",
+        attempt=1,
+        observedGeneration=1,
+        queries=[{"name": "q", "backlog": True, "owner": "ada"}],
     )
     event = {
         "apiVersion": "events.k8s.io/v1",
@@ -156,6 +159,7 @@ def test_a_status_is_shown_with_the_events_of_the_new_api(applications: Applicat
     assert "state     Running, attempt 1" in ended.out
     assert "status    written " in ended.out
     assert "query q  BACKLOG" in ended.out
+    assert "owner     ada (Spark Connect)" in ended.out
     assert "BacklogEntered  query q: in backlog" in ended.out
     assert applications.run("top").out.splitlines()[1].startswith("flights  Running")
 

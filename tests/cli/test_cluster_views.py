@@ -137,6 +137,7 @@ def test_what_is_not_known_of_a_query_is_a_dash_and_never_zero() -> None:
     assert "batch     - records granted, - measured" in text
     assert "behind    lag -, - records pending, eta -" in text
     assert "flights    -        -           -  -        -" in text
+    assert "owner" not in text
 
 
 def test_everything_that_is_known_is_shown() -> None:
@@ -164,6 +165,7 @@ def test_everything_that_is_known_is_shown() -> None:
         queries=[
             {
                 "name": "q",
+                "owner": "ada",
                 "backlog": True,
                 "reason": "WatermarkLag",
                 "since": datetime.fromtimestamp(NOW - 720, UTC).isoformat(),
@@ -186,6 +188,7 @@ def test_everything_that_is_known_is_shown() -> None:
     assert "headgate   0.2.0" in text
     assert "executors  3 running, 8 asked for; if that lasts, ExecutorsMissing says why" in text
     assert "query q  BACKLOG by WatermarkLag for 12m, 3 changes in this attempt" in text
+    assert "owner      ada (Spark Connect)" in text
     assert "last change in force" in text
     assert "batch      3.2M records granted (51k/s x 1m3s), 51k/s measured" in text
     assert "watermark  held back by weather, so that state grows" in text

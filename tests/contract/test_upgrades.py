@@ -168,7 +168,7 @@ def test_todays_operator_reads_the_page_of_a_driver_of_that_version(kept: Path) 
     assert found.driver.control_generation == 1
     query = found.driver.queries["delays"]
     source = query.sources["flights"]
-    assert (query.backlog, source.pending_records) == (True, 1)
+    assert (query.owner, query.backlog, source.pending_records) == ("1", True, 1)
     assert (source.read_limit, source.alignment_held_by_partition, source.unreadable_partitions) == (
         "1",
         "1",

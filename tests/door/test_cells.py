@@ -15,6 +15,7 @@ import pytest
 from laws.cover import audit_checkpoints
 from prometheus_client.samples import Sample
 
+from headgate.reconcile.metric_table import BY_SAMPLE
 from headgate_contract import (
     AlignmentControl,
     BatchControl,
@@ -24,6 +25,7 @@ from headgate_contract import (
     SourceControl,
 )
 from headgate_contract.receiving import write
+from support import looping
 from support.kafka import Broker
 from support.kafka_records import Record, send
 from support.kinds import KINDS, USERS, Connect, Kind, Query, batches, committed, planned, read_by, rows
@@ -325,6 +327,7 @@ def test_an_unmodified_job_is_governed_and_has_the_results_of_a_plain_one(
 
 
 def test_what_is_told_of_a_query_is_under_its_name_and_of_a_connected_one_with_its_user(course: Course):
+    """In the metrics, and in the status that the operator makes of them."""
     told = {sample.labels["query"] for sample in course.metrics if sample.name == "headgate_query_active"}
     assert told >= {course.kind.named("slow")}
     owners = {
@@ -334,3 +337,14 @@ def test_what_is_told_of_a_query_is_under_its_name_and_of_a_connected_one_with_i
     }
     connected = {course.kind.named(name): USERS[number % 2] for number, name in enumerate(TOPICS)}
     assert owners == (connected if isinstance(course.kind, Connect) else {})
+
+    declared = [looping.query(name=course.kind.named(name)) for name in TOPICS]
+    loop = looping.Loop(declared=looping.application(queries=declared))
+    loop.run_until_running()
+    loop.world.metrics.values = [
+        (one.name, one.labels, one.value) for one in course.metrics if one.name in BY_SAMPLE
+    ]
+    loop.reconcile()
+    assert loop.memory.status is not None
+    shown = {one.name: one.owner for one in loop.memory.status.queries if one.owner is not None}
+    assert shown == owners

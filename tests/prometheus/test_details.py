@@ -39,6 +39,7 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
             said(names.SOURCE_ALIGNMENT_DRIFT, "4.5", query="delays", source="cars"),
             said(names.SOURCE_FAR_AHEAD, "17", query="delays", source="cars", partition="rides/3"),
             said(names.QUERY_WATERMARK_HELD_BY, "1", query="delays", source="trams"),
+            said(names.QUERY_OWNER, "1", query="delays", user="ada"),
             said(names.QUERY_MEMORY_BOUND, "1200000", query="delays"),
             said(names.QUERY_COST_BOUND, "900000", query="delays"),
             said(names.QUERY_UNPLANNED, "1", query="clicks"),
@@ -58,7 +59,7 @@ def test_what_a_series_names_by_a_label_of_its_own_reaches_the_loop() -> None:
     assert (delays.unplanned, metrics.queries["clicks"].unplanned) == (None, True)
     assert delays.cost_bound_records == 900_000
     assert metrics.unmatched == ("no query delay",)
-    assert delays.watermark_held_by == "trams"
+    assert (delays.watermark_held_by, delays.owner) == ("trams", "ada")
     cars = delays.sources["cars"]
     assert (cars.read_limit, cars.alignment_drift_seconds) == ("offsets", 4.5)
     assert (cars.alignment_held_by, cars.alignment_held_by_partition) == ("fares/taxis", "rides/8")

@@ -102,6 +102,7 @@ COMPLAINTS = [
     DriverMetrics(control_unknown=("queries[delays].later",)),
     DriverMetrics(spark_version="4.0.5"),
     DriverMetrics(headgate_version="0.2.0"),
+    DriverMetrics(queries={"delays": QueryMetrics(owner="ada")}),
     DriverMetrics(queries={"delays": QueryMetrics(failure="no space left")}),
     DriverMetrics(queries={"delays": QueryMetrics(unplanned=True)}),
     DriverMetrics(queries={"delays": QueryMetrics(trigger_problem="Spark 5")}),

@@ -57,6 +57,7 @@ def test_the_longest_names_of_a_resource_are_told_in_full() -> None:
         (names.SOURCE_ALIGNMENT_HELD_BY.name, {"source": CARS, "member": ENDLESS}),
         (names.SOURCE_ALIGNMENT_HELD_BY_PARTITION.name, {"source": CARS, "partition": ENDLESS}),
         (names.QUERY_WATERMARK_HELD_BY.name, {"source": ENDLESS}),
+        (names.QUERY_OWNER.name, {"user": ENDLESS, "session": "5f"}),
         (names.SOURCE_INFO.name, {"source": CARS, "read_limit": ENDLESS}),
         (names.SOURCE_HELD.name, {"source": TAXIS, "reason": ENDLESS}),
         (names.SOURCE_OUT_OF_REACH.name, {"source": TAXIS, "cause": ENDLESS}),

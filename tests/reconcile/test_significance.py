@@ -99,6 +99,7 @@ def test_a_status_has_changed_where_a_person_would_act_on_it(is_news: bool, memb
 @pytest.mark.parametrize(
     ("is_news", "of_query", "of_source"),
     [
+        (True, {"owner": "ada"}, {}),
         (True, {"backlog": True}, {}),
         (False, {"reason": "Phase"}, {}),
         (True, {"since": LATELY}, {}),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -47,7 +48,7 @@ class Defects:
 def three_queries(recalls: list[int]) -> Governor:
     governor = Governor(services_with(recall=lambda: recalls.append(1)))
     for handle, name in enumerate(QUERIES):
-        begins(governor, run=f"r{handle}", name=name)
+        begins(governor, run=f"r{handle}", name=name, user="ada", session="5f0c")
         governor.opened(handle, described(handle, query=name, run=f"r{handle}"))
     return governor
 
@@ -141,6 +142,28 @@ def test_whatever_is_reported_every_open_run_acts_by(history: list[set[str] | st
         assert set(acts_by(governor).values()) <= {generation or None}
 
 
+@contextmanager
+def planning(runs: Sequence[QueryRun]) -> Iterator[None]:
+    """Have runs plan, each in a call of its own, meanwhile."""
+    begun, planned = threading.Event(), threading.Event()
+
+    def plan() -> None:
+        with ExitStack() as locks:
+            for run in runs:
+                locks.enter_context(run.lock)
+            begun.set()
+            assert planned.wait(60)
+
+    with ThreadPoolExecutor(1) as threads:
+        done = threads.submit(plan)
+        assert begun.wait(60)
+        try:
+            yield
+        finally:
+            planned.set()
+        done.result(60)
+
+
 def test_a_scrape_does_not_wait_for_a_run_that_plans_and_tells_what_it_told_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -153,20 +176,9 @@ def test_a_scrape_does_not_wait_for_a_run_that_plans_and_tells_what_it_told_last
         return {s.labels["query"] for f in collector.collect() for s in f.samples if s.name == name}
 
     admit(governor, 0, '{"orders":{"0":5}}')
+    with planning(governor.runs[2:]):
+        assert told(m.QUERY_OWNER.name) == set(QUERIES), "whose it is is known before it has planned anything"
     assert told(m.QUERY_INTERVAL.name) == {"a"}
-    planning, planned = threading.Event(), threading.Event()
-
-    def plan() -> None:
-        with ExitStack() as locks:
-            for run in governor.runs[:2]:
-                locks.enter_context(run.lock)
-            planning.set()
-            assert planned.wait(60)
-
-    with ThreadPoolExecutor(1) as threads:
-        done = threads.submit(plan)
-        assert planning.wait(60)
+    with planning(governor.runs[:2]):
         assert told(m.QUERY_INTERVAL.name) == {"a"}
         assert told(m.QUERY_ACTIVE.name) == set(QUERIES)
-        planned.set()
-        done.result(60)

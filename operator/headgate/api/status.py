@@ -162,6 +162,9 @@ class QueryStatus(StatusModel):
 
     name: Name
     """Name of the query."""
+    owner: Word | None = None
+    """Who started its last run: the user of Spark Connect, as the client calls itself. Left out where it was not
+    started through Spark Connect, or the driver does not tell."""
     failure: Text | None = None
     """What its last run has failed of, and what to do. Left out while it runs."""
     backlog: bool = False

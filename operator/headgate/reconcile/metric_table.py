@@ -206,6 +206,7 @@ _ROWS = (
     _row(metrics.QUERY_ACTIVE, "active", flag, Column.EXCEPTIONS),
     _row(metrics.QUERY_FAILED, "failure", sentence),
     _row(metrics.QUERY_STARTED, "started_at", lambda _: _started, Column.DRIVERS),
+    _row(metrics.QUERY_OWNER, "owner", text),
     _row(metrics.QUERY_UNPLANNED, "unplanned", flag),
     _row(metrics.QUERY_BACKLOG, "backlog", flag),
     _row(metrics.QUERY_VOTES, "votes", flag, Column.DRIVERS),

@@ -86,6 +86,8 @@ class QueryMetrics(msgspec.Struct, kw_only=True, gc=False):
 
     sources: dict[str, SourceMetrics] = {}
     active: bool | None = None
+    owner: str | None = None
+    """The user of Spark Connect who started this run; `None`: nobody did through that, or it is not known."""
     failure: str | None = None
     """What its last run has failed of, with the remedy; `None`: it has not, or runs again."""
     started_at: float | None = None

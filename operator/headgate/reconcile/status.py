@@ -114,6 +114,7 @@ def _query(
     )
     return QueryStatus(
         name=name,
+        owner=_owner(reported, before if is_of_attempt else None, seen),
         failure=_failure(reported, before if is_of_attempt else None, seen),
         backlog=backlog,
         reason=None if verdict.reason is None or is_at_rest else verdict.reason.value,
@@ -134,6 +135,16 @@ def _query(
         future_batches=_count(reported.future_batches) or None,
         sources=sources,
     )
+
+
+def _owner(reported: QueryMetrics, before: QueryStatus | None, seen: Seen) -> str | None:
+    """Return whose the last run is; where no run is known, whose it was known to be last in this attempt.
+
+    A driver tells it only while a query runs, and whoever finds a query ended wants to know whose it was.
+    """
+    if reported.owner is not None or before is None or seen.living_driver is None:
+        return reported.owner
+    return None if seen.knows_all and reported.active is True else before.owner
 
 
 def _failure(reported: QueryMetrics, before: QueryStatus | None, seen: Seen) -> str | None:

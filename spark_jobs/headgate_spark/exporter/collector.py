@@ -98,16 +98,12 @@ class DriverCollector(Collector):
                     self._last[run.run_id] = tuple(self._of_run(run))
                 finally:
                     run.lock.release()
-            began = (m.QUERY_ACTIVE, (run.name,), 1.0), (m.QUERY_STARTED, (run.name,), run.started_at)
-            yield from self._last[run.run_id] or began  # of one that has been planning since then
+            yield from self._last[run.run_id] or _begun(run)  # of one that has been planning since then
 
     def _of_run(self, run: QueryRun) -> Iterator[Sample]:
         """Yield what is known of a run whose lock is held."""
         query, batches, event_time = (run.name,), run.batches, run.batches.event_time
-        yield m.QUERY_ACTIVE, query, 1.0
-        yield m.QUERY_STARTED, query, run.started_at
-        if run.started.owner is not None:
-            yield m.QUERY_OWNER, (run.name, *run.started.owner), 1.0
+        yield from _begun(run)
         yield m.QUERY_LAST_PROGRESS, query, batches.last_ended_at
         yield m.QUERY_BATCHES_REPEATED, query, float(run.state.memory.repeated)
         yield m.QUERY_SPILLED, query, float(run.memory.spilled_bytes)
@@ -144,6 +140,14 @@ class DriverCollector(Collector):
             )
             if source.unread_partition is not None:
                 yield m.SOURCE_WATERMARK_HELD_BY_PARTITION, (*labels, source.unread_partition), 1.0
+
+
+def _begun(run: QueryRun) -> Iterator[Sample]:
+    """Yield what is known of a run from its start on, and stays so."""
+    yield m.QUERY_ACTIVE, (run.name,), 1.0
+    yield m.QUERY_STARTED, (run.name,), run.started_at
+    if run.started.owner is not None:
+        yield m.QUERY_OWNER, (run.name, *run.started.owner), 1.0
 
 
 def _cause(metric: m.Metric, why: str | None, *labels: str) -> Sample:

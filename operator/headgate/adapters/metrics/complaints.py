@@ -38,6 +38,7 @@ def complaints_in(details: DriverMetrics, driver: DriverMetrics | None, watched:
 def _of_queries(details: DriverMetrics) -> Iterator[tuple[str, str, str]]:
     for name, query in details.queries.items():
         said = {
+            "owner": query.owner,
             "failure": query.failure,
             "unplanned": "yes" if query.unplanned else None,
             "trigger_problem": query.trigger_problem,

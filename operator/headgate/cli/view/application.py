@@ -144,6 +144,8 @@ def _query(query: QueryStatus, application: ClusterApplication, now: float) -> I
 def _settings(query: QueryStatus) -> Iterator[tuple[str, Cell]]:
     if query.failure is not None:
         yield "failed of", Text(query.failure, style="red")
+    if query.owner is not None:
+        yield "owner", f"{query.owner} (Spark Connect)"
     interval = in_seconds(query.interval)
     known = "in force" if query.acknowledged else "not known to be in force"
     yield "interval", f"{duration(interval)}, last change {known}"

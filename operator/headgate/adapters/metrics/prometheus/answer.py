@@ -58,6 +58,7 @@ class Labels(msgspec.Struct, gc=False, rename={"name": "__name__"}):
     reason: str = ""
     source: str = ""
     split: str = ""
+    user: str = ""
     version: str = ""
     voter: str = ""
 
