@@ -295,10 +295,12 @@ def part(*batches):
 
 def test_a_large_backlog_is_measured_over_both_drivers():
     killed = part(batch(0, 2, 0, 30), batch(2, 3, 30, 60))
-    goes_on = part(batch(50, 4, 60, 100))
+    goes_on = part(batch(50, 4, 60, 90), batch(54, 1, 90, 100))
     found = large.figures([killed, goes_on], part(batch(0, 6, 0, 100)), 100, length=2.0)
     assert found[large.LARGEST.id].runs == [2.0]
-    assert found[large.TIME.id].runs == [1.5]
+    assert found[large.UNREPEATED.id].runs == [1.5]
+    assert found[large.LARGEST.id].details["batches_of_drivers"] == [2, 2]
+    assert found[large.TIME.id].runs == [pytest.approx(10 / 6)]
     assert found[large.FIRST.id].runs == [pytest.approx(1 / 3)]
 
 
