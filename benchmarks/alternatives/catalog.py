@@ -9,6 +9,7 @@ from benchmarks.alternatives.scenarios import (
     large,
     matrix,
     outage,
+    outage_beside_flink,
     planning,
 )
 from benchmarks.backlog.scenario import Bench
@@ -18,6 +19,7 @@ SCENARIOS: tuple[Scenario[Bench], ...] = (
     *default.SCENARIOS,
     *matrix.SCENARIOS,
     outage.SCENARIO,
+    outage_beside_flink.SCENARIO,
     large.SCENARIO,
     *fixed_cost.SCENARIOS,
     hot_keys.SCENARIO,

@@ -13,10 +13,19 @@ import pytest
 from benchmarks.alternatives import past, screening
 from benchmarks.alternatives.catalog import SCENARIOS
 from benchmarks.alternatives.opponents import CAPS, FLINK, streams
-from benchmarks.alternatives.scenarios import alignment, catchup, default, large, matrix, outage, planning
+from benchmarks.alternatives.scenarios import (
+    alignment,
+    catchup,
+    default,
+    large,
+    matrix,
+    outage,
+    outage_beside_flink,
+    planning,
+)
 from benchmarks.backlog.comparison import Comparison, Output
 from benchmarks.backlog.engine import Ran, Request
-from benchmarks.backlog.flink import beside, cluster
+from benchmarks.backlog.flink import beside, cluster, sql
 from benchmarks.backlog.rounds import BATCH, GOVERNED, UNCAPPED, in_turns
 from benchmarks.backlog.scenario import Bench
 from benchmarks.backlog.scenarios import aggregation
@@ -274,6 +283,67 @@ def test_the_backlog_goes_on_where_the_history_ended():
     assert counts == in_turn(10)
 
 
+class KeptTopics:
+    """A broker that has topics, whose records it counts."""
+
+    def __init__(self):
+        self.counts = {}
+        self.admin, self.bootstrap = self, "127.0.0.1:9092"
+
+    def list_topics(self, timeout):
+        return SimpleNamespace(topics=self.counts)
+
+    def topic(self, name, partitions):
+        self.counts[name] = dict.fromkeys(range(partitions), 0)
+
+    def delete_topic(self, name):
+        del self.counts[name]
+
+    def latest(self, name):
+        return self.counts[name]
+
+    def add(self, _bootstrap, name, rows):
+        for record in rows:
+            self.counts[name][record.partition] += 1
+
+
+def test_checkpoints_of_several_engines_are_made_after_the_same_records_and_all_or_none_anew(
+    tmp_path, monkeypatch
+):
+    kept, broker, made = bench(tmp_path), KeptTopics(), []
+    monkeypatch.setattr(past, "send", broker.add)
+    of = past.Past(
+        "outage", Recording("h", 1000, 60, 1, 0, keys=1000), Recording("b", 500, 60, 1, 0, keys=100)
+    )
+
+    def make(request):
+        made.append((request.to_checkpoint.name, sum(broker.latest(*request.inputs).values())))
+        request.to_checkpoint.mkdir()
+
+    of.with_states(kept, broker, {"checkpoint": make})
+    name, states = of.with_states(kept, broker, {"checkpoint": make, "other": make})
+    assert made == [("h-10-5.checkpoint", 10)] * 2 + [("h-10-5.other", 10)]
+    assert broker.latest(name) == of.ends(kept) == {0: 4, 1: 4, 2: 4, 3: 3}
+    assert states == {each: tmp_path.resolve() / f"h-10-5.{each}" for each in ("checkpoint", "other")}
+    assert of.with_state(kept, broker, make) == (name, states["checkpoint"])
+    assert len(made) == 3
+
+
+def test_flink_goes_on_in_each_way_and_what_is_slower_with_mini_batches_runs_once():
+    workload = outage_beside_flink.WORKLOAD
+    once = {variant.name: variant.once for variant in workload.variants}
+    assert once == {
+        GOVERNED: False,
+        "flink_hashmap_60s": False,
+        "flink_hashmap_60s_mini": True,
+        "flink_rocksdb_60s": False,
+        "flink_rocksdb_60s_mini": True,
+    }
+    best, rocksdb = workload.ratios
+    assert set(rocksdb.longer) < set(best.longer) == set(once) - {GOVERNED} <= set(FLINK)
+    assert workload.name in sql.QUERIES
+
+
 def test_a_request_names_its_checkpoints_as_the_job_reads_them(tmp_path):
     request = Request("outage", ["t"], from_checkpoint=tmp_path / "a", to_checkpoint=tmp_path / "b")
     asked = json.loads(json.dumps(written(request)))
@@ -295,10 +365,12 @@ def part(*batches):
 
 def test_a_large_backlog_is_measured_over_both_drivers():
     killed = part(batch(0, 2, 0, 30), batch(2, 3, 30, 60))
-    goes_on = part(batch(50, 4, 60, 100))
+    goes_on = part(batch(50, 4, 60, 90), batch(54, 1, 90, 100))
     found = large.figures([killed, goes_on], part(batch(0, 6, 0, 100)), 100, length=2.0)
     assert found[large.LARGEST.id].runs == [2.0]
-    assert found[large.TIME.id].runs == [1.5]
+    assert found[large.UNREPEATED.id].runs == [1.5]
+    assert found[large.LARGEST.id].details["batches_of_drivers"] == [2, 2]
+    assert found[large.TIME.id].runs == [pytest.approx(10 / 6)]
     assert found[large.FIRST.id].runs == [pytest.approx(1 / 3)]
 
 

@@ -12,9 +12,9 @@ from benchmarks.alternatives.opponents import FLINK
 from benchmarks.alternatives.scenarios.matrix import CONTESTS
 from benchmarks.backlog.comparison import Output
 from benchmarks.backlog.engine import Ran, Request
-from benchmarks.backlog.flink import cluster, gateway, settings, sql
-from benchmarks.backlog.flink.engine import FlinkEngine
-from benchmarks.backlog.flink.gateway import Finished
+from benchmarks.backlog.flink import cluster, gateway, savepoint, settings, sql
+from benchmarks.backlog.flink.engine import NOTHING, FlinkEngine
+from benchmarks.backlog.flink.gateway import Finished, FlinkError
 from benchmarks.backlog.memory import COLLECTOR
 from benchmarks.backlog.overshoot import Came, overshoot, read
 from benchmarks.backlog.rounds import GOVERNED, measured
@@ -59,6 +59,15 @@ def test_every_workload_beside_flink_has_its_sql(workload):
     assert all(f"side_{number}" in insert for number in range(len(sides)))
 
 
+def test_a_backlog_that_is_not_there_yet_has_an_end_in_each_partition():
+    until = sql.ending_at({0: 30, 1: 29})
+    table, _, insert = sql.workload("outage", ["history"], "127.0.0.1:9092", Path("/out"), until)
+    assert "'scan.bounded.specific-offsets' = 'partition:0,offset:30;partition:1,offset:29'" in table
+    assert "'scan.bounded.mode' = 'specific-offsets'" in table
+    assert "latest-offset" not in table
+    assert insert.endswith("HAVING COUNT(*) = 6")
+
+
 def test_what_identifies_a_row_is_the_same_for_both_engines():
     script = Path("benchmarks/backlog/jobs/results.py").read_text()
     names = {"BIGINT": "long", "ARRAY<BIGINT>": "array<long>", "TIMESTAMP(3)": "timestamp"}
@@ -71,6 +80,7 @@ def test_what_identifies_a_row_is_the_same_for_both_engines():
 def test_both_engines_are_asked_for_the_same():
     script = Path("benchmarks/backlog/jobs/workloads.py").read_text()
     assert f"ONCE = {sql.ONCE}\n" in script
+    assert f"AGAIN = {sql.AGAIN}\n" in script
     assert f"NEAR = timedelta(seconds={sql.NEAR_SECONDS})\n" in script
     assert f'DELAY = "{sql.DELAY_SECONDS // 60} minutes"\n' in script
     assert f'END = "{sql.END}"\n' in script
@@ -109,6 +119,16 @@ def test_a_small_driver_has_the_least_overhead():
     assert settings.memory_beside("800m").process == 800 + 384
 
 
+def test_a_task_manager_that_manages_no_memory_has_more_heap_and_is_no_larger():
+    without, by_default = settings.memory_beside("5g", 0), settings.memory_beside("5g")
+    assert (without.process, without.managed) == (by_default.process, 0)
+    assert without.task_heap == by_default.task_heap + by_default.managed
+    assert settings.OF_STATE_ON_THE_HEAP in without.java
+    assert settings.OF_STATE_ON_THE_HEAP not in by_default.java
+    assert savepoint.memory_of(FLINK["flink_hashmap_60s_mini"]).managed == 0
+    assert savepoint.memory_of(FLINK["flink_rocksdb_60s"]).managed == by_default.managed
+
+
 def test_every_process_stays_on_the_loopback_address():
     found = settings.configuration(settings.memory_beside("5g"), settings.Ports(1, 2, 3), Path("/cluster"))
     addresses = {value for name, value in found.items() if name.endswith(("address", "host"))}
@@ -145,6 +165,35 @@ def test_a_job_counts_from_running_to_its_end():
     assert gateway.finished(job, {}).checkpoints == 0
 
 
+def test_a_job_says_which_savepoint_it_went_on_from():
+    job = {"jid": "a1", "state": "FINISHED", "timestamps": {"RUNNING": 2_000}, "end-time": 9_500}
+    restored = {"restored": {"id": 2, "external_path": "file:/kept"}}
+    assert gateway.finished(job, {"counts": {"completed": 1}, "latest": restored}).restored == "file:/kept"
+    assert gateway.finished(job, {"latest": {"restored": None}}).restored is None
+
+
+def test_a_savepoint_is_there_when_it_is_complete():
+    complete = {"id": "COMPLETED"}
+    assert gateway.saved({"status": {"id": "IN_PROGRESS"}, "operation": None}) is None
+    assert gateway.saved({"status": complete, "operation": {"location": "file:/a/b"}}) == Path("/a/b")
+    failed = {"failure-cause": {"class": "C", "stack-trace": "java.io.IOException: disk is full\n\tat x"}}
+    with pytest.raises(FlinkError, match="disk is full"):
+        gateway.saved({"status": complete, "operation": failed})
+
+
+def test_a_job_is_waited_for_until_its_source_has_read_all_and_not_if_it_fails(monkeypatch):
+    states = [("RUNNING", 0), ("RUNNING", 99), ("RUNNING", 100), ("FAILED", 0)]
+    answers = iter(
+        {"jid": "a", "state": state, "vertices": [{"metrics": {"read-records": read}}]}
+        for state, read in states
+    )
+    monkeypatch.setattr(gateway, "asked", lambda address: {} if "exceptions" in address else next(answers))
+    jobs = gateway.Jobs("http://127.0.0.1:1")
+    jobs.wait_until_read("a", 100, seconds=5)
+    with pytest.raises(FlinkError, match="job a is FAILED"):
+        jobs.wait_until_read("a", 100, seconds=5)
+
+
 def test_a_failed_job_says_why():
     job = {"jid": "a1", "state": "FAILED"}
     entries = [{"stacktrace": "java.io.IOException: disk is full\n\tat …"}, {"stacktrace": "older"}]
@@ -171,17 +220,26 @@ def test_a_refusal_is_told_by_its_last_cause():
 
 
 class FakeCluster:
-    """Notes what it is told to run."""
+    """Notes what it is told to run, and whether what it is told to go on from is there."""
 
-    def __init__(self):
-        self.ran = []
+    def __init__(self, restored=None):
+        self.ran, self.restored, self.found = [], restored, []
 
     def cpu_seconds(self):
         return 100.0 + 6.0 * len(self.ran)
 
     def run(self, job_settings, statements):
         self.ran.append((job_settings, statements))
-        return Finished(10.0, 14.0, 2, handed_over=7.5)
+        if copy := job_settings.get("execution.state-recovery.path"):
+            self.found = [file.name for file in Path(copy.removeprefix("file://")).iterdir()]
+        return Finished(10.0, 14.0, 2, handed_over=7.5, restored=self.restored)
+
+    def save(self, job_settings, statements, records, folder):
+        self.ran.append((job_settings, statements))
+        made = folder / f"savepoint-{records}"
+        made.mkdir(parents=True)
+        (made / "_metadata").touch()
+        return made
 
 
 def test_a_run_of_flink_comes_back_as_any_other(tmp_path):
@@ -192,13 +250,50 @@ def test_a_run_of_flink_comes_back_as_any_other(tmp_path):
     found = engine.run(Request("aggregation", ["records"], bootstrap="127.0.0.1:9092", output=output))
     assert found == Ran(10.0, 14.0, 2, OUTPUT, handed_over=7.5, cpu_seconds=6.0)
     assert known.ran[0][0] == settings.STREAMING
-    assert not output.exists()
+    assert not list(output.iterdir())
 
 
 def test_flink_is_asked_for_nothing_but_topics_and_files(tmp_path):
     engine = FlinkEngine(FakeCluster(), settings.STREAMING, lambda workload, directory: OUTPUT)
     with pytest.raises(ValueError, match="aggregation: Flink reads topics and writes files; give both"):
         engine.run(Request("aggregation", [tmp_path]))
+
+
+def going_on(tmp_path):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "_metadata").touch()
+    output = tmp_path / "written"
+    return Request("outage", ["all"], bootstrap="127.0.0.1:9092", output=output, from_checkpoint=kept)
+
+
+def test_a_run_claims_a_copy_of_its_savepoint_and_ends_by_a_topic_without_records(tmp_path):
+    known = FakeCluster(restored="file:/copy")
+    FlinkEngine(known, settings.STREAMING, lambda workload, directory: OUTPUT).run(going_on(tmp_path))
+    job_settings, (table, *_) = known.ran[0]
+    assert job_settings["execution.state-recovery.claim-mode"] == "CLAIM"
+    assert job_settings.items() >= settings.STREAMING.items()
+    assert known.found == ["_metadata"]
+    assert f"'topic' = 'all;{NOTHING}'" in table
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "written"]
+    assert (tmp_path / "kept" / "_metadata").exists()
+
+
+def test_a_run_that_began_anew_is_none_from_a_savepoint(tmp_path):
+    engine = FlinkEngine(FakeCluster(), settings.STREAMING, lambda workload, directory: OUTPUT)
+    with pytest.raises(FlinkError, match=r"outage: the job began anew, and not from .*kept"):
+        engine.run(going_on(tmp_path))
+
+
+def test_a_savepoint_is_kept_where_it_is_asked_for(tmp_path):
+    known, to = FakeCluster(), tmp_path / "all.flink"
+    request = Request("outage", ["all"], bootstrap="127.0.0.1:9092", to_checkpoint=to)
+    savepoint.saved(known, settings.STREAMING, {0: 150}, 100, request)
+    assert [path.name for path in tmp_path.iterdir()] == ["all.flink"]
+    assert [path.name for path in to.iterdir()] == ["_metadata"]
+    assert "partition:0,offset:150" in known.ran[0][1][0]
+    with pytest.raises(ValueError, match="outage: a savepoint is of topics, and is kept; say where both are"):
+        savepoint.saved(known, settings.STREAMING, {0: 150}, 100, Request("outage", ["all"]))
 
 
 def test_the_faster_way_of_flink_counts_in_each_round():

@@ -59,13 +59,31 @@ class Cluster:
 
     def run(self, job_settings: Mapping[str, str], statements: Sequence[str]) -> Finished:
         """Execute statements, the last of which starts a job, and wait for its end. Raises `FlinkError`."""
+        with self._defined(job_settings, statements) as (session, insert):
+            handed_over = time.time()
+            done = self.jobs.wait(job_of(session.execute(insert)), JOB_SECONDS)
+            return replace(done, handed_over=handed_over)
+
+    def save(
+        self, job_settings: Mapping[str, str], statements: Sequence[str], records: int, folder: Path
+    ) -> Path:
+        """Start a job, and stop it with a savepoint once it has read so many records; returns the savepoint, which is
+        in `folder`. Raises `FlinkError`.
+        """
+        with self._defined(job_settings, statements) as (session, insert):
+            job = job_of(session.execute(insert))
+            self.jobs.wait_until_read(job, records, JOB_SECONDS)
+            return self.jobs.stop(job, folder, JOB_SECONDS)
+
+    @contextmanager
+    def _defined(
+        self, job_settings: Mapping[str, str], statements: Sequence[str]
+    ) -> Iterator[tuple[Session, str]]:
         *tables, insert = statements
         with Session(self.gateway, job_settings) as session:
             for statement in tables:
                 session.execute(statement)
-            handed_over = time.time()
-            done = self.jobs.wait(job_of(session.execute(insert)), JOB_SECONDS)
-            return replace(done, handed_over=handed_over)
+            yield session, insert
 
 
 @contextmanager

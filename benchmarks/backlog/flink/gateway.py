@@ -9,8 +9,10 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from benchmarks.local.waiting import wait_until
@@ -37,6 +39,8 @@ class Finished:
     """How many were completed."""
     handed_over: float | None = None
     """When Flink was given the statement that started it; None where nobody looked."""
+    restored: str | None = None
+    """The savepoint that it went on from; None where it began anew."""
 
 
 class Session:
@@ -86,6 +90,29 @@ class Jobs:
             asked(f"{self.address}/jobs/{job}", method="PATCH")
             raise
 
+    def wait_until_read(self, job: str, records: int, seconds: float) -> None:
+        """Wait until the source of a job, which goes on, has read so many records. Raises `FlinkError`.
+
+        The job manager asks for the numbers every ten seconds.
+        """
+
+        def has_read() -> bool | None:
+            found = asked(f"{self.address}/jobs/{job}")
+            if found["state"] in ENDED_BADLY:
+                raise FlinkError(failure(found, asked(f"{self.address}/jobs/{job}/exceptions")))
+            return found["vertices"][0]["metrics"]["read-records"] >= records or None
+
+        wait_until(f"job {job} to read {records:,} records", has_read, seconds)
+
+    def stop(self, job: str, folder: Path, seconds: float) -> Path:
+        """Stop a job with a savepoint, whose format is that of its state backend; returns its directory, which is in
+        `folder`. Raises `FlinkError`.
+        """
+        wanted = {"targetDirectory": folder.as_uri(), "drain": False, "formatType": "NATIVE"}
+        asked_for = asked(f"{self.address}/jobs/{job}/stop", wanted)["request-id"]
+        address = f"{self.address}/jobs/{job}/savepoints/{asked_for}"
+        return wait_until(f"the savepoint of job {job}", lambda: saved(asked(address)), seconds)
+
     def _finished(self, job: str) -> Finished | None:
         found = asked(f"{self.address}/jobs/{job}")
         if found["state"] in ENDED_BADLY:
@@ -126,7 +153,19 @@ def job_of(result: Mapping[str, Any]) -> str:
 def finished(job: Mapping[str, Any], checkpoints: Mapping[str, Any]) -> Finished:
     """Return what a job that is FINISHED came to."""
     completed = checkpoints.get("counts", {}).get("completed", 0)
-    return Finished(job["timestamps"]["RUNNING"] / 1000, job["end-time"] / 1000, completed)
+    restored = checkpoints.get("latest", {}).get("restored") or {}
+    began, ended = job["timestamps"]["RUNNING"] / 1000, job["end-time"] / 1000
+    return Finished(began, ended, completed, restored=restored.get("external_path"))
+
+
+def saved(answer: Mapping[str, Any]) -> Path | None:
+    """Return the directory of a savepoint, once it is complete. Raises `FlinkError`."""
+    if answer["status"]["id"] != "COMPLETED":
+        return None
+    made = answer["operation"]
+    if "location" not in made:
+        raise FlinkError(made["failure-cause"]["stack-trace"][:LONGEST_ERROR])
+    return Path(urlsplit(made["location"]).path)
 
 
 def failure(job: Mapping[str, Any], exceptions: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ so much the task manager has in all. Flink divides it by its memory model, which
 no scripts here, so the model is here:
 
     flink    = process - metaspace - overhead,   overhead = process / 10, at least 192 MB, at most 1 GB
-    managed  = 0.4 * flink      RocksDB's caches and buffers
+    managed  = 0.4 * flink      RocksDB's caches and buffers; none where all state is on the heap
     network  = 0.1 * flink      at least 64 MB
     heap     = flink - managed - network - off-heap of the framework
 
@@ -21,6 +21,8 @@ from pathlib import Path
 METASPACE, FRAMEWORK_HEAP, FRAMEWORK_OFF_HEAP = 256, 128, 128
 """Flink's defaults, in MiB, as everything here."""
 UNITS = {"m": 1, "g": 1024}
+OF_STATE_ON_THE_HEAP = "-XX:NewRatio=5"
+"""State lies in the old generation, which the parallel collector gives two thirds of the heap, whatever lives."""
 SLOTS = 2
 CHECKPOINT_INTERVAL = "5 s"
 
@@ -61,6 +63,8 @@ class TaskManagerMemory:
     """How a task manager's memory is divided; MiB."""
 
     process: int
+    managed_tenths: int = 4
+    """Of what Flink divides. Where all state is on the heap, its documentation advises to have 0."""
 
     @property
     def overhead(self) -> int:
@@ -75,7 +79,7 @@ class TaskManagerMemory:
     @property
     def managed(self) -> int:
         """RocksDB's in streaming mode; of sorting and hashing in batch mode."""
-        return self.flink * 4 // 10
+        return self.flink * self.managed_tenths // 10
 
     @property
     def network(self) -> int:
@@ -92,7 +96,8 @@ class TaskManagerMemory:
         """Options of the JVM that size it."""
         heap, direct = self.task_heap + FRAMEWORK_HEAP, self.network + FRAMEWORK_OFF_HEAP
         sizes = (f"-Xms{heap}m", f"-Xmx{heap}m", f"-XX:MaxDirectMemorySize={direct}m")
-        return (*sizes, f"-XX:MaxMetaspaceSize={METASPACE}m")
+        generations = () if self.managed_tenths else (OF_STATE_ON_THE_HEAP,)
+        return (*sizes, f"-XX:MaxMetaspaceSize={METASPACE}m", *generations)
 
     @property
     def configuration(self) -> dict[str, str]:
@@ -112,10 +117,10 @@ class TaskManagerMemory:
         }
 
 
-def memory_beside(driver: str) -> TaskManagerMemory:
+def memory_beside(driver: str, managed_tenths: int = 4) -> TaskManagerMemory:
     """Return the memory of a task manager beside a Spark driver, whose heap is given as `5g` or `800m`."""
     heap = int(driver[:-1]) * UNITS[driver[-1]]
-    return TaskManagerMemory(heap + max(heap // 10, 384))
+    return TaskManagerMemory(heap + max(heap // 10, 384), managed_tenths)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ONCE, NEAR_SECONDS, DELAY_SECONDS, END = 10, 10, 120, "2026-01-01 00:00:00"
+ONCE, AGAIN, NEAR_SECONDS, DELAY_SECONDS, END = 10, 5, 10, 120, "2026-01-01 00:00:00"
 """As in `jobs/workloads.py`, which is Spark's and imported by its job alone."""
 POLLS = {"max.poll.records": "10000", "fetch.max.wait.ms": "10"}
 """The consumer's settings that Spark's jobs have (`jobs/topics.py`)."""
@@ -33,10 +33,15 @@ def in_windows(minutes: int) -> str:
     return f"TABLE(TUMBLE(TABLE side_0, DESCRIPTOR(`event_time`), INTERVAL '{minutes}' MINUTE))"
 
 
-AGGREGATION = Query(
-    "`key` BIGINT, `records` BIGINT, `total` BIGINT",
-    f"SELECT `key`, COUNT(*), SUM(`value`) FROM side_0 GROUP BY `key` HAVING COUNT(*) = {ONCE}",
-)
+def aggregation(times: int) -> Query:
+    """Return the query of a count and a sum for each key that comes so many `times`."""
+    return Query(
+        "`key` BIGINT, `records` BIGINT, `total` BIGINT",
+        f"SELECT `key`, COUNT(*), SUM(`value`) FROM side_0 GROUP BY `key` HAVING COUNT(*) = {times}",
+    )
+
+
+AGGREGATION = aggregation(ONCE)
 MARKED = Query(
     AGGREGATION.columns,
     "SELECT `key`, COUNT(*), SUM(`value`) FROM side_0 GROUP BY `key` HAVING MOD(SUM(`value`), 2) = 1",
@@ -94,6 +99,7 @@ DEDUPLICATION = Query(
 )
 QUERIES: Mapping[str, Query] = {
     "aggregation": AGGREGATION,
+    "outage": aggregation(1 + AGAIN),
     "marked": MARKED,
     "cogroup": cogroup(ONCE, SORTED),
     "cogroup_100": cogroup(10 * ONCE, UNSORTED),
@@ -103,15 +109,26 @@ QUERIES: Mapping[str, Query] = {
 }
 
 
-def workload(name: str, topics: Sequence[str], bootstrap: str, output: Path) -> list[str]:
-    """Return the statements that run a workload to its end; the last one starts the job."""
+def workload(
+    name: str, topics: Sequence[str], bootstrap: str, output: Path, more: Mapping[str, str] | None = None
+) -> list[str]:
+    """Return the statements that run a workload to its end; the last one starts the job.
+
+    `more` has options of the tables that are read.
+    """
     query = QUERIES[name]
     sides = [
-        records(f"side_{number}", topic, bootstrap, delay_seconds=query.delay_seconds)
+        records(f"side_{number}", topic, bootstrap, delay_seconds=query.delay_seconds, more=more)
         for number, topic in enumerate(topics)
     ]
     sink = table("result", query.columns, files(output, "debezium-json") | ISO)
     return [*sides, sink, f"INSERT INTO `result`\n{query.select}"]
+
+
+def ending_at(offsets: Mapping[int, int]) -> dict[str, str]:
+    """Return the options of a table that ends at an offset of each partition, whether it is there yet or not."""
+    listed = ";".join(f"partition:{partition},offset:{offset}" for partition, offset in offsets.items())
+    return {"scan.bounded.mode": "specific-offsets", "scan.bounded.specific-offsets": listed}
 
 
 def alignment(

@@ -15,6 +15,7 @@ from workloads import Result
 
 COLUMNS = {
     "aggregation": "key long, records long, total long",
+    "outage": "key long, records long, total long",
     "marked": "key long, records long, total long",
     "cogroup": "key long, `left` array<long>, `right` array<long>",
     "cogroup_100": "key long, `left` array<long>, `right` array<long>",
