@@ -147,10 +147,10 @@ that are not Spark's own of 4.1 to 4.3.
 Without the property records are read in columns only if executors have the jar [for
 certain](why.md#why-a-shim-and-not-a-restart-a-wrapper-source-or-private-members): if the master is `local`, if the
 application was started with the jar (`--jars`, `--packages`, `spark.jars`; not on YARN), or if the operator started
-it. On another cluster `headgate-run` gives the jar only to the driver. Nor are they if another extension has
-columnar rules, as Comet and Gluten do. With `true` records are read in columns in these cases, too. Executors then
-get the jar from Spark (`addJar`), for which they need a writable working folder. This does not work in a session of
-Spark Connect.
+it. On another cluster `headgate-run` gives the jar only to the driver. Spark's reader also reads if another
+extension has columnar rules, as Comet and Gluten do. With `true` records are read in columns in these cases, too.
+Executors then get the jar from Spark (`addJar`), for which they need a writable working folder. This does not work
+in a session of Spark Connect.
 
 The query's plan has a `ColumnarToRow`, or since Spark 4.2 a Python function that takes columns. A query that stops
 early (`limit`) is reported to have read whole polls.
