@@ -129,9 +129,9 @@ At the end of a log such a question waits for half a second, the default of Kafk
 `kafka.fetch.min.bytes` or `kafka.group.id`. In real-time mode tasks ask all the time, so each quiet partition then
 costs its broker fifty requests a second instead of two.
 
-Kafka 3.6 and 3.7 give a read from tiered storage no more time than that, and start it again if it takes longer. So
-if a task gets no record within ten seconds, another client of a group `…-patient` reads the rest of its range with
-the usual wait. For the next ten minutes all tasks of that executor wait so at the same servers.
+Kafka 3.6 and 3.7 give a read from tiered storage no more than these 20 ms, and start it again if it takes longer.
+So if a task gets no record within ten seconds, another client of a group `…-patient` reads the rest of its range
+with the usual wait. For the next ten minutes all tasks of that executor wait so at the same servers.
 
 A [backfill](backfill.md) reads the history of a topic in columns, too. Other batch jobs do not.
 
@@ -144,13 +144,13 @@ come within five seconds, or a timestamp is out of Spark's range. So a topic of 
 Spark's reader reads sources with `includeHeaders`, real-time batches, everything on Spark 4.0, and Kafka sources
 that are not Spark's own of 4.1 to 4.3.
 
-Without the property records are read in columns only if executors have the jar [for
+Without this property records are read in columns only if executors have the jar [for
 certain](why.md#why-a-shim-and-not-a-restart-a-wrapper-source-or-private-members): if the master is `local`, if the
 application was started with the jar (`--jars`, `--packages`, `spark.jars`; not on YARN), or if the operator started
 it. On another cluster `headgate-run` gives the jar only to the driver. Spark's reader also reads if another
-extension has columnar rules, as Comet and Gluten do. With `true` records are read in columns in these cases, too.
-Executors then get the jar from Spark (`addJar`), for which they need a writable working folder. This does not work
-in a session of Spark Connect.
+extension has columnar rules, as Comet and Gluten do. With `spark.headgate.columnarKafka=true` records are read in
+columns in these cases, too. Executors then get the jar from Spark (`addJar`), for which they need a writable
+working folder. This does not work in a session of Spark Connect.
 
 The query's plan has a `ColumnarToRow`, or since Spark 4.2 a Python function that takes columns. A query that stops
 early (`limit`) is reported to have read whole polls.
