@@ -8,7 +8,7 @@ account. An ordinary job: that the log waits until the snapshot has been read is
 
 The log is read from its latest offset, which Spark fixes when the query starts for the first time and keeps in the
 checkpoint. So take the snapshot after that start, or start where it was taken: `startingTimestamp`.
-A change that is in both is harmless, because of two versions the higher one counts.
+A change that is in both is harmless: the higher of two versions counts.
 """
 
 import sys

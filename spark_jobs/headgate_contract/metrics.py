@@ -88,7 +88,7 @@ DRIVER_INFO = _gauge(
 )
 CONTROL_UNREAD = _cause(
     "control_unread",
-    "1 while nothing is read, for want of a control document that can be acted by; cause has why and what to do.",
+    "1 while nothing is read because the control document cannot be; cause says why and what to do.",
 )
 CONTROL_UNKNOWN = _cause(
     "control_unknown",
@@ -130,7 +130,7 @@ SETTING_INFO = _gauge(
 )
 SETTING_UNMATCHED = _cause(
     "setting_unmatched",
-    "1; a property is said of a query or a source that the job does not have; cause names the one that may be meant.",
+    "1; a property names a query or a source that the job does not have; cause names the one that may be meant.",
 )
 CHECKPOINT_UNFENCED = _cause(
     "checkpoint_unfenced",
@@ -159,17 +159,19 @@ QUERY_TRIGGER_PROBLEM = _cause(
 QUERY_INTERVAL = _gauge("query_interval_seconds", "Commit interval in force.")
 QUERY_GRANT = _gauge("query_grant_records", "Records that the last batch was allowed.")
 QUERY_MEMORY_BOUND = _gauge(
-    "query_memory_bound_records", "The largest batch by what memory has shown; kept over restarts."
+    "query_memory_bound_records",
+    "The largest batch that memory allows, by what batches have shown; kept over restarts.",
 )
 QUERY_COST_BOUND = _gauge(
     "query_cost_bound_records",
-    "The size that the last grant was held to by what records of larger batches took, or to try a smaller one.",
+    "The size of the last grant, if larger batches made records dearer, or a smaller one is tried.",
 )
 QUERY_SPILLED = _counter(
     "query_spilled_bytes", "Bytes that tasks of batches wrote to disk for want of memory."
 )
 QUERY_THROUGHPUT = _gauge(
-    "query_throughput_records_per_second", "Measured on full batches, fixed cost per batch left out."
+    "query_throughput_records_per_second",
+    "Records per second of full batches, without the fixed cost of a batch.",
 )
 QUERY_WATERMARK = _gauge(
     "query_watermark_timestamp_seconds", "Watermark of the query, as Unix time.", is_signed=True

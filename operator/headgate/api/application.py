@@ -56,8 +56,8 @@ class Driver(ApiModel):
     """Most that `/tmp` of the driver's pod may hold, and as much its working folder. One that takes more is evicted,
     before it fills the disk of its node. No effect with `headgate local`. Default 50Gi."""
     pod_template: PodTemplate | None = None
-    """What the driver's pod has beside what Headgate makes it with: tolerations, affinity, volumes, sidecars and so
-    on, merged into it. What Headgate must own is refused by name. No effect with `headgate local`. Default: none."""
+    """Parts of the driver's pod beside Headgate's own: tolerations, affinity, volumes, sidecars and so on, merged
+    into it. What Headgate must own is refused by name. No effect with `headgate local`. Default: none."""
 
 
 class Executor(ApiModel):
@@ -76,9 +76,9 @@ class Executor(ApiModel):
     working folder. One that takes more is evicted, before it fills the disk of its node. Volumes in `sparkConf`
     whose names begin with `spark-local-dir-` replace the first. Default 50Gi."""
     pod_template: PodTemplate | None = None
-    """What the executors' pods have beside what Headgate and Spark make them with: tolerations, affinity, volumes,
-    sidecars and so on, merged into them. What Headgate must own is refused by name. No effect with `headgate local`,
-    nor where `spark.master` is `local`. Default: nothing."""
+    """Parts of the executors' pods beside Headgate's and Spark's own: tolerations, affinity, volumes, sidecars and so
+    on, merged into them. What Headgate must own is refused by name. No effect with `headgate local`, nor where
+    `spark.master` is `local`. Default: nothing."""
 
 
 class Restart(ApiModel):

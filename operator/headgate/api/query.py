@@ -69,10 +69,10 @@ class Reentry(ApiModel):
     """
 
     above: Duration | None = None
-    """Watermark lag above which a source falls back into backlog, once it has been so for `dwell`. Not
+    """Watermark lag above which a source falls back into backlog, if it stays above it for `dwell`. Not
     below any `watermarkLag` of the query's sources. Default: twice the source's own `watermarkLag`."""
     pending_records_above: Records | None = None
-    """Pending records above which a source falls back into backlog, once it has been so for `dwell`. Not
+    """Pending records above which a source falls back into backlog, if it stays above them for `dwell`. Not
     below any `pendingRecords` of the query's sources. Default: twice the source's own `pendingRecords`."""
     dwell: Duration = timedelta(minutes=1)
     """How long the value has to stay above without interruption. Default 1m: longer than a slow batch or a
@@ -100,9 +100,9 @@ class Live(ApiModel):
     """How the query runs while it is live: in no backlog, and caught up."""
 
     mode: LiveMode = LiveMode.MICRO_BATCH
-    """`RealTime`: in Spark's real-time mode, in the same run and on the same checkpoint, and in micro-batches again
-    when it is in backlog or falls behind. Where Spark cannot run it so it stays in micro-batches, and the status says
-    why. Default `MicroBatch`."""
+    """`RealTime`: the live query runs in Spark's real-time mode, in the same run and on the same checkpoint, and in
+    micro-batches again when it is in backlog or falls behind. If Spark cannot run it in that mode, it stays in
+    micro-batches, and the status says why. Default `MicroBatch`."""
     batch: Duration = timedelta(minutes=1)
     """How long a batch of real-time mode lasts: how often the query commits then, how much is repeated after a
     failure, and how long a stop, a pause or the way back waits at most. At least 5s. Default 1m."""

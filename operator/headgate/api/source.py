@@ -40,7 +40,7 @@ class SourceBacklog(ApiModel):
     files do not. Default: pending records do not count."""
     snapshot: ChangeStream | None = None
     """`Debezium`: the source is a change stream of a Kafka topic, and in backlog while it reads the snapshot that the
-    connector began with (`source.snapshot` of the envelope). Default: it is none."""
+    connector began with (`source.snapshot` of the envelope). Default: it is no change stream."""
     query: Annotated[str, StringConstraints(min_length=1, max_length=4096)] | None = None
     """PromQL expression; in backlog while it returns a sample that is not zero. For whatever Prometheus
     knows and Headgate does not: a maintenance window, a metric of the producer. Default: none."""

@@ -227,7 +227,7 @@ OF_THE_JOB = (
         "(`backlog.snapshot`), where it is not plain JSON: a function from the bytes of a value to what `json.loads` "
         "would have made of it. Its module is imported in "
         "the planner's process, from what is installed beside its Python, from `spark.submit.pyFiles`, and from "
-        "`spark.headgate.pythonPath`. It holds against one that the job has registered.",
+        "`spark.headgate.pythonPath`. It goes before one that the job has registered.",
     ),
 )
 """Settings that no resource has: they name what is the job's own. No document says them."""

@@ -19,7 +19,11 @@ def local(  # noqa: PLR0913, PLR0917  each is an option of the command
         bool, typer.Option("--driver-output", help="Show what the driver prints, on stderr.")
     ] = False,
     launcher: Annotated[
-        str | None, typer.Option(help="Command that starts the driver [headgate-run of this environment].")
+        str | None,
+        typer.Option(
+            help="Command that starts the driver, for a job of another environment "
+            "[headgate-run of this environment]."
+        ),
     ] = None,
 ) -> None:
     """Run an application on this machine, govern it, and show what happens.
