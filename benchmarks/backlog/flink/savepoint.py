@@ -22,9 +22,8 @@ from benchmarks.backlog.flink.engine import FlinkEngine
 from benchmarks.backlog.flink.settings import TaskManagerMemory, memory_beside
 
 DRIVER = "7g"
-"""Where the state is on the heap, the task manager has the memory of a larger driver than those beside it. Ten million
-keys that were restored take some 4 GB there, and of the others' container 4.2 GB are left for the heap: it does nothing
-but collect."""
+"""Where the state is on the heap, the task manager has the memory of a larger driver than that beside it. Ten million
+keys that were restored take some 4 GB, and its container leaves 4.2 for the heap: it does nothing but collect."""
 
 
 @dataclass(frozen=True)
