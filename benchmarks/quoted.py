@@ -119,6 +119,11 @@ LINES: Final = (
     ),
     Line(
         "alternatives",
+        "outage_vs_best_flink",
+        "the same: speed, against the fastest way to set Flink 2.3, from a savepoint",
+    ),
+    Line(
+        "alternatives",
         "large_backlog_vs_default",
         "a backlog larger than one batch may be, killed at half: time, against the default with memory enough",
         "{:.2f}x",

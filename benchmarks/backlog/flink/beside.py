@@ -64,6 +64,6 @@ def engines(
         yield {"governed": governed, "plain": reader, **flink}
 
 
-def memory(managed_tenths: int = 4) -> TaskManagerMemory:
+def memory() -> TaskManagerMemory:
     """Return the memory of a task manager beside the drivers of all benchmarks."""
-    return memory_beside(Resource.read().manifest["spec"]["driver"]["memory"], managed_tenths)
+    return memory_beside(Resource.read().manifest["spec"]["driver"]["memory"])
