@@ -37,21 +37,18 @@ from benchmarks.kafka.scenario import is_kept, kept_broker
 from benchmarks.local.results import Figure, Measured, Report
 from support.kafka_connector import connector_conf
 
-HASHMAP, ROCKSDB = (
-    (name(backend, "60s", ""), name(backend, "60s", "mini")) for backend in ("hashmap", "rocksdb")
-)
-"""A run is about as long as one interval between checkpoints, so the shorter one has nothing to gain."""
-COMBINED = (HASHMAP[1], ROCKSDB[1])
-"""Ways with mini-batches, which were the slower ones in each screening of the aggregation: they run once."""
+HASHMAP, ROCKSDB = WAYS = tuple(name(backend, "60s", "") for backend in ("hashmap", "rocksdb"))
+"""The faster ways of each state backend in the screening of the aggregation, which has these keys: without
+mini-batches, and with few checkpoints."""
 READER_HEAP = "2g"
 STATE = "checkpoint"
 WORKLOAD = Workload(
     "outage",
     (BACKLOG,),
-    (Variant(GOVERNED, "governed"), *streaming((*HASHMAP, *ROCKSDB), once=COMBINED)),
+    (Variant(GOVERNED, "governed"), *streaming(WAYS)),
     (
-        Ratio(Figure("outage_vs_best_flink", "ratio", Report()), (*HASHMAP, *ROCKSDB), GOVERNED),
-        Ratio(Figure("outage_vs_flink_rocksdb", "ratio", Report()), ROCKSDB, GOVERNED),
+        Ratio(Figure("outage_vs_best_flink", "ratio", Report()), WAYS, GOVERNED),
+        Ratio(Figure("outage_vs_flink_rocksdb", "ratio", Report()), (ROCKSDB,), GOVERNED),
     ),
     where=", ten million keys in the state, beside Flink",
     settled=True,
@@ -64,7 +61,7 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     cluster, at = bench.root / "flink", f"flink-{versions()['flink-runtime']}"
     records, ends = of_scale(HISTORY, bench.scale).backlog_rows, PAST.ends(bench)
     reads = {STATE: partial(read_plainly, bench)} | {
-        f"{way}.{at}": partial(save, cluster, FLINK[way], ends, records) for way in (*HASHMAP, *ROCKSDB)
+        f"{way}.{at}": partial(save, cluster, FLINK[way], ends, records) for way in WAYS
     }
     with kept_broker(bench.root / "broker") as broker:
         is_kept(broker, NOTHING, {0: 0}, bench.tell)
@@ -94,9 +91,7 @@ def engines(bench: Bench, cluster: Path) -> Iterator[Mapping[str, Engine]]:
             bench, "outage-beside-flink", document, connector, settled_heap=WORKLOAD.settled
         ) as governed,
     ):
-        yield {"governed": governed} | {
-            way: FlinkAlone(cluster, FLINK[way], reader.read) for way in (*HASHMAP, *ROCKSDB)
-        }
+        yield {"governed": governed} | {way: FlinkAlone(cluster, FLINK[way], reader.read) for way in WAYS}
 
 
 SCENARIO = Scenario("outage_beside_flink", WORKLOAD.figures, measure)
