@@ -378,7 +378,7 @@ def test_a_stop_outlives_the_planner_that_was_asked_for_it(job: Job, how: str):
     jvm.terminate()
     job.await_log("stopping at the next batch boundary")
     planner.kill() if how == "dies" else planner.suspend()
-    job.await_log("stopping at the next batch boundary", times=2)
+    job.await_log("Headgate asks the next planner to stop")
     assert job.await_end() == 128 + signal.SIGTERM
     assert planned(job.kind, job.query) == committed(job.kind, job.query) != []
     assert job.has_all_once()
