@@ -225,6 +225,25 @@ def test_a_planning_takes_the_answer_of_a_look_ahead_that_is_under_way(times: Ti
     event_times.close()
 
 
+def test_a_look_ahead_that_no_planning_needed_does_not_keep_the_next_one_from_looking_ahead(times: Times):
+    event_times = KafkaEventTimes(times.connect, budget_seconds=240)
+    event_times.open("flights", {})
+    times.go.clear()
+    event_times.expect({FLIGHTS: 8})
+    event_times.begin()
+    times.go.set()
+    event_times.first_later({FLIGHTS: 5})  # answered behind it
+    times.go.clear()
+    event_times.expect({FLIGHTS: 8})
+    wait_until(lambda: times.asked == [{"f/0": LATEST}, {"f/0": 5}, {"f/0": LATEST}], "another look ahead")
+    assert event_times.begin().latest == {FLIGHTS: Latest(Found(7, 70), before=8)}
+    times.answer = Found(8, 80)
+    times.go.set()
+    assert event_times.latest({FLIGHTS: 9}) == {FLIGHTS: Latest(Found(8, 80), before=9)}
+    assert len(times.asked) == 3
+    event_times.close()
+
+
 @pytest.mark.parametrize(("answer", "end"), [(Found(7, 70), 9), (None, 6)])
 def test_a_look_ahead_that_ends_before_spark_does_is_followed_by_another(
     times: Times, answer: Found | None, end: int

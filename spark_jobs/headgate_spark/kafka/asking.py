@@ -141,9 +141,7 @@ class SourceEventTimes:
         """A planning begins; return the answers that came after the one that had asked was over, the oldest first."""
         late = {}
         for kind, question in self._questions.items():
-            if question.is_answered:
-                with suppress(EventTimesUnknownError):
-                    question.untaken.append(self._result(question, deadline=0.0))
+            self._take_in(question)
             question.is_late, question.is_ahead = not question.is_ahead, False
             late[kind], question.untaken = question.untaken, []
         return late
@@ -151,11 +149,15 @@ class SourceEventTimes:
     def ask(self, kind: Kind, asked: Mapping[str, int], *, is_ahead: bool = False) -> None:
         """Begin to ask, unless an earlier question of the kind is not answered yet.
 
-        `is_ahead`: the planning that will ask it has not begun.
+        `is_ahead`: the planning that will ask it has not begun. An answer that is there by then was of no use to the
+        planning before, where nothing had come, and tells too little for this one.
         """
-        if self._questions[kind].answer is None:
+        question = self._questions[kind]
+        if is_ahead:
+            self._take_in(question)
+        if question.answer is None:
             self._put(kind, asked)
-            self._questions[kind].is_ahead = is_ahead
+            question.is_ahead = is_ahead
 
     def answer(self, kind: Kind, asked: Mapping[str, int], deadline: float) -> Answer:
         """Return an answer to what is asked: of the latest records it may have been given a while ago.
@@ -195,6 +197,12 @@ class SourceEventTimes:
         """Have it refreshed behind the question that was just asked."""
         self._refresh_due = time.monotonic() + REFRESH_SECONDS
         self._submit(self._refreshed)
+
+    def _take_in(self, question: _Question) -> None:
+        """Keep what is answered for the next planning, and let another question be asked."""
+        if question.is_answered:
+            with suppress(EventTimesUnknownError):
+                question.untaken.append(self._result(question, deadline=0.0))
 
     def _result(self, question: _Question, deadline: float) -> Answer:
         """Return the answer to what is under way, which may be an earlier question."""
