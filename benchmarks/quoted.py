@@ -140,6 +140,11 @@ LINES: Final = (
     ),
     Line(
         "alternatives",
+        "aggregation_zipf_vs_best_flink",
+        "aggregation of keys by Zipf's law, of which a few have most of the records, against the same",
+    ),
+    Line(
+        "alternatives",
         "windows_vs_best_flink",
         "count and sum per key and ten minutes, against the fastest way to set Flink 2.3",
     ),
