@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from headgate_spark.engine.settings import OfJob
 from headgate_spark.engine.watermarks import Watermarks, watermarks_of
@@ -18,8 +18,6 @@ _KINDS = {
     "once": TriggerKind.ONCE,
 }
 """The triggers whose batches are planned, by the argument of `trigger`."""
-LONGEST_NAME: Final = 249
-"""Characters of a name of a query or of its owner that are told: as many as a resource takes for a query."""
 
 
 @dataclass
@@ -73,23 +71,14 @@ def begun(members: Mapping[str, Any], stop: Callable[[str], None]) -> Started:
         watermarks=replace(watermarks_of(members["plan"]), takes_least=takes_least),
         settings=OfJob(members.get("options") or {}, members.get("properties") or {}),
         occurrences=tuple(members.get("sources") or ()),
-        owner=(_cut(members["user"]), members["session"]) if members.get("user") else None,
+        owner=(members["user"], members["session"]) if members.get("user") else None,
         resumed=bool(members.get("resumed")),
     )
 
 
 def called(members: Mapping[str, str]) -> str:
     """Return how a query is called: by its name, or else by its id."""
-    return _cut(members.get("name") or members["id"])
-
-
-def _cut(name: str) -> str:
-    """Return a name, or the beginning of one that is too long.
-
-    Clients of Spark Connect choose names. On a driver's page each stands in many lines, and the operator takes no
-    page with a line of more than 4 KiB: one client would hide the queries of all.
-    """
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+    return members.get("name") or members["id"]
 
 
 def without_class(failure: str) -> str:
