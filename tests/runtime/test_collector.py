@@ -7,6 +7,10 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from headgate.adapters.metrics.scrape import LONGEST_LINE
 from headgate_contract import RefusalReason
 from headgate_contract import metrics as m
 from headgate_contract.held import HeldBy
@@ -92,6 +96,31 @@ def test_a_source_that_cannot_be_asked_is_told_with_the_cause_before_its_first_p
         if sample.name == "headgate_source_out_of_reach"
     )
     assert sample.labels == {"application": "flights", "query": "delays", "source": "flights", "cause": cause}
+
+
+@pytest.mark.parametrize("letter", ["a", '"', "飛", "🛩"])
+def test_names_of_any_length_leave_every_line_of_the_page_one_that_the_operator_takes(letter: str):
+    names = [letter * 5_000 + end for end in "xy"]  # topics of one source; a client's name of its query
+    runs = [a_run(name, MadeUpCheckpoint()) for name in names]
+    for run in runs:
+        run.started.owner = (names[0], "5f0c")
+        run.sources.by_handle[1] = SimpleNamespace(
+            name=names[0], out_of_reach=names[1], retention_margin=lambda now: None
+        )  # type: ignore[assignment]
+    governor = FailedQueries()
+    governor.runs = tuple(runs)
+    collector = DriverCollector("flights", governor, SimpleNamespace(wanted=None, running=None, refused=None))  # type: ignore[arg-type]
+    registry = CollectorRegistry()
+    registry.register(collector)
+    page = generate_latest(registry)
+    assert max(len(line) for line in page.splitlines()) < LONGEST_LINE
+    told = {
+        sample.labels["query"]
+        for family in collector.collect()
+        for sample in family.samples
+        if sample.name == "headgate_query_started_timestamp_seconds"
+    }
+    assert len(told) == 2
 
 
 def known_of_a_source() -> SourceSnapshot:

@@ -8,6 +8,7 @@ never written as 0.
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Optional, Union
 
@@ -30,6 +31,11 @@ planning that asks a slow broker takes seconds."""
 
 MOST_NAMED = 5
 """Splits of one source that a metric names: a label must not have as many values as a topic has partitions."""
+
+LONGEST_LABEL = 600
+"""Bytes of a label's value. A source is called after all topics that it reads, and clients of Spark Connect name
+their queries, but the operator takes no page with a line of more than 4 KiB: three such labels fit, all of them
+quotes."""
 
 
 class DriverCollector(Collector):
@@ -55,7 +61,7 @@ class DriverCollector(Collector):
         for metric, labels, value in self._samples():
             if value is not None:
                 family = families.setdefault(metric.name, _family(metric))
-                family.add_metric([self._application, *labels], value)
+                family.add_metric([self._application, *(_fitting(label) for label in labels)], value)
         yield from families.values()
 
     def describe(self) -> Iterable[Family]:
@@ -140,6 +146,14 @@ class DriverCollector(Collector):
             )
             if source.unread_partition is not None:
                 yield m.SOURCE_WATERMARK_HELD_BY_PARTITION, (*labels, source.unread_partition), 1.0
+
+
+def _fitting(label: str) -> str:
+    """Return a label's value; of one that is too long the beginning, and what tells it from others that begin so."""
+    encoded = label.encode()
+    if len(encoded) <= LONGEST_LABEL:
+        return label
+    return f"{encoded[: LONGEST_LABEL - 12].decode(errors='ignore')}… {zlib.crc32(encoded):08x}"
 
 
 def _begun(run: QueryRun) -> Iterator[Sample]:
