@@ -144,7 +144,7 @@ come within five seconds, or a timestamp is out of Spark's range. So a topic of 
 Spark's reader reads sources with `includeHeaders`, real-time batches, everything on Spark 4.0, and Kafka sources
 that are not Spark's own of 4.1 to 4.3.
 
-Without this property records are read in columns only if executors have the jar [for
+If `spark.headgate.columnarKafka` is not set, records are read in columns only if executors have the jar [for
 certain](why.md#why-a-shim-and-not-a-restart-a-wrapper-source-or-private-members): if the master is `local`, if the
 application was started with the jar (`--jars`, `--packages`, `spark.jars`; not on YARN), or if the operator started
 it. On another cluster `headgate-run` gives the jar only to the driver. Spark's reader also reads if another
