@@ -111,7 +111,7 @@ class Counting:
     @property
     def _last_batch(self) -> int:
         looks = handles(self, self.said("started")[0][0])
-        return int(looks[-1]["batch"].replace("none", "-1")) if looks else -1
+        return number(looks[-1]["batch"]) if looks else -1
 
     def said(self, what: str) -> list[list[str]]:
         """Return the words of all lines of a kind."""
@@ -128,6 +128,11 @@ def handles(counting: Counting, run: str) -> list[dict[str, str]]:
     """Return what the handle of a run has said, look by look."""
     said = (words for of, *words in counting.said("handle") if of == run)
     return [dict(word.split("=") for word in words) for words in said]
+
+
+def number(batch: str) -> int:
+    """Return the number of a batch as a handle says it; -1 where there is none."""
+    return int(batch.replace("none", "-1"))
 
 
 ALIVE = {"over": "false", "active": "true", "failed": "false"}
@@ -155,8 +160,9 @@ def test_what_a_job_holds_spans_the_runs_of_both_modes(counting: Counting):
     counting.await_that(lambda: len(counting.said("terminated")) == 2, "that its listener hears of both ends")
 
     [first], [second] = counting.said("started")
+    assert batches == sorted(set(batches)), "there is a last one of each mode"
     *looks, end = handles(counting, first)
-    numbers = [int(each.pop("batch").replace("none", "-1")) for each in (*looks, end)]
+    numbers = [number(each.pop("batch")) for each in (*looks, end)]
     assert numbers == sorted(numbers)
     assert [each for each in looks if each != ALIVE] == []
     assert end == STOPPED

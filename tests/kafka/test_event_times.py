@@ -82,7 +82,17 @@ def times() -> Times:
 
 @pytest.fixture
 def event_times(times: Times) -> Iterator[KafkaEventTimes]:
-    opened = KafkaEventTimes(times.connect, budget_seconds=0.05)
+    yield from asking(times, 0.05)
+
+
+@pytest.fixture
+def patient(times: Times) -> Iterator[KafkaEventTimes]:
+    """A planning of it waits for an answer, however long that takes."""
+    yield from asking(times, 240)
+
+
+def asking(times: Times, budget_seconds: float) -> Iterator[KafkaEventTimes]:
+    opened = KafkaEventTimes(times.connect, budget_seconds)
     for source in ("flights", "weather"):
         opened.open(source, {})
     yield opened
@@ -213,51 +223,46 @@ def test_a_look_ahead_does_not_wait_and_tells_up_to_the_latest_record_of_its_ans
     assert times.asked == [{"f/0": LATEST}]
 
 
-def test_a_planning_takes_the_answer_of_a_look_ahead_that_is_under_way(times: Times):
-    event_times = KafkaEventTimes(times.connect, budget_seconds=240)
-    event_times.open("flights", {})
+def test_a_planning_takes_the_answer_of_a_look_ahead_that_is_under_way(
+    patient: KafkaEventTimes, times: Times
+):
     times.go.clear()
-    event_times.expect({FLIGHTS: 5})
-    event_times.begin()
+    patient.expect({FLIGHTS: 5})
+    patient.begin()
     times.go.set()
-    assert event_times.latest({FLIGHTS: 8}) == {FLIGHTS: Latest(Found(7, 70), before=8)}
+    assert patient.latest({FLIGHTS: 8}) == {FLIGHTS: Latest(Found(7, 70), before=8)}
     assert times.asked == [{"f/0": LATEST}]
-    event_times.close()
 
 
-def test_a_look_ahead_that_no_planning_needed_does_not_keep_the_next_one_from_looking_ahead(times: Times):
-    event_times = KafkaEventTimes(times.connect, budget_seconds=240)
-    event_times.open("flights", {})
+def test_a_look_ahead_that_no_planning_needed_does_not_keep_the_next_one_from_looking_ahead(
+    patient: KafkaEventTimes, times: Times
+):
     times.go.clear()
-    event_times.expect({FLIGHTS: 8})
-    event_times.begin()
+    patient.expect({FLIGHTS: 8})
+    patient.begin()
     times.go.set()
-    event_times.first_later({FLIGHTS: 5})  # answered behind it
+    patient.first_later({FLIGHTS: 5})  # answered behind it
     times.go.clear()
-    event_times.expect({FLIGHTS: 8})
+    patient.expect({FLIGHTS: 8})
     wait_until(lambda: times.asked == [{"f/0": LATEST}, {"f/0": 5}, {"f/0": LATEST}], "another look ahead")
-    assert event_times.begin().latest == {FLIGHTS: Latest(Found(7, 70), before=8)}
+    assert patient.begin().latest == {FLIGHTS: Latest(Found(7, 70), before=8)}
     times.answer = Found(8, 80)
     times.go.set()
-    assert event_times.latest({FLIGHTS: 9}) == {FLIGHTS: Latest(Found(8, 80), before=9)}
+    assert patient.latest({FLIGHTS: 9}) == {FLIGHTS: Latest(Found(8, 80), before=9)}
     assert len(times.asked) == 3
-    event_times.close()
 
 
 @pytest.mark.parametrize(("answer", "end"), [(Found(7, 70), 9), (None, 6)])
 def test_a_look_ahead_that_ends_before_spark_does_is_followed_by_another(
-    times: Times, answer: Found | None, end: int
+    patient: KafkaEventTimes, times: Times, answer: Found | None, end: int
 ):
-    event_times = KafkaEventTimes(times.connect, budget_seconds=240)
-    event_times.open("flights", {})
     times.answer = answer
     times.go.clear()
-    event_times.expect({FLIGHTS: 5})
-    event_times.begin()
+    patient.expect({FLIGHTS: 5})
+    patient.begin()
     times.go.set()
-    assert event_times.latest({FLIGHTS: end}) == {FLIGHTS: Latest(answer, before=end)}
+    assert patient.latest({FLIGHTS: end}) == {FLIGHTS: Latest(answer, before=end)}
     assert len(times.asked) == 2
-    event_times.close()
 
 
 @pytest.mark.parametrize("error", [RuntimeError, TimeoutError])
@@ -348,14 +353,11 @@ def test_the_first_planning_waits_for_what_was_asked_before_it(event_times: Kafk
     assert len(times.asked) == 1
 
 
-def test_a_first_look_that_fails_harms_nothing(times: Times):
-    patient = KafkaEventTimes(times.connect, budget_seconds=240)
-    patient.open("flights", {})
+def test_a_first_look_that_fails_harms_nothing(patient: KafkaEventTimes, times: Times):
     times.log_ends = RuntimeError("no such topic")
     with capture_logs() as logs:
         patient.prepare("flights", 30.0)
         assert asked(patient, FLIGHTS) == {FLIGHTS: Found(7, 70)}
-    patient.close()
     assert [entry for entry in logs if "no such topic" in entry.get("reason", "")] == []
     assert times.asked == [{"f/0": 5}]
 
