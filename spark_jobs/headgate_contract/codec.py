@@ -26,6 +26,16 @@ class DecodingError(ValueError):
     """A value does not have the form that is asked for; the message begins with its path."""
 
 
+class UnknownMember(NamedTuple):
+    """A member that would be ignored; as text, a phrase with the name that may have been meant."""
+
+    path: str
+    meant: str | None
+
+    def __str__(self) -> str:
+        return self.path if self.meant is None else f"{self.path}; did you mean {self.meant}?"
+
+
 def encode(value: Any) -> Any:
     """Return `value` as JSON types. Members that are `None` are left out."""
     kind = type(value)
@@ -58,8 +68,8 @@ def decode(kind: type[T], value: Any, path: str = "") -> T:
         raise DecodingError(f"{path}: {error}" if path else str(error)) from error
 
 
-def unknown(kind: Any, value: Any, path: str = "") -> Iterator[str]:
-    """Yield a sentence for each member of `value`, which can be decoded as `kind`, that would be ignored.
+def unknown(kind: Any, value: Any, path: str = "") -> Iterator[UnknownMember]:
+    """Yield each member of `value`, which can be decoded as `kind`, that would be ignored.
 
     Nobody takes a name that begins with `x-` for one of ours: it is a note of the writer's. No value is told, which
     may be a secret, and of a name no more than its beginning.
@@ -72,7 +82,7 @@ def unknown(kind: Any, value: Any, path: str = "") -> Iterator[str]:
         for key, inner in value.items():
             if key not in hints and not key.startswith("x-"):
                 close = difflib.get_close_matches(key, hints, n=1)
-                yield _join(path, key[:_LONGEST]) + (f"; did you mean {close[0]}?" if close else "")
+                yield UnknownMember(_join(path, key[:_LONGEST]), close[0] if close else None)
             elif key in hints and inner is not None:
                 yield from unknown(hints[key], inner, _join(path, key))
 

@@ -5,7 +5,8 @@ ten of them. Both settings of every pair (normal time and backlog) are in it, be
 backlog by itself when a source is in a historical part, and then waits for nobody.
 
 Each class is one JSON object: `interval_seconds` is the member `intervalSeconds`. Times are seconds, sizes
-are records. `None` means "not set" and is told apart from 0.
+are records. `None` means "not set" and is told apart from 0. Defaults are those of the resource, which takes them
+from here.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from headgate_contract.newer import dataclass
 SNAPSHOT_FORMATS = ("Debezium",)
 """Whose change streams say of each record whether it is one of a snapshot."""
 
+PAYLOAD_FORMATS = ("Json", "Avro", "Protobuf")
+"""How a payload may be encoded; the first where nobody says it."""
+
 MAJOR_VERSION = 1
 """Raised when a document of this form would mislead a driver that knows only the form before."""
 MINOR_VERSION = 2
@@ -31,6 +35,7 @@ MOST_SECONDS = LONGEST_HOURS * 3600
 MOST_RECORDS = 10**12
 """In a second, or in a batch."""
 MOST_GROWTH = 1000
+UPDATE_INTERVAL_SECONDS = 1.0
 BLANK_GROUP = "publishGroup is blank; name a consumer group, or leave it out to publish nothing"
 
 
@@ -57,7 +62,7 @@ class AlignmentControl:
 
     group: str
     max_drift_seconds: float
-    update_interval_seconds: float = 1.0
+    update_interval_seconds: float = UPDATE_INTERVAL_SECONDS
     idle_after_seconds: float | None = None
     """How long a partition with nothing pending still holds the group. `None`: `maxDriftSeconds`, at least 1."""
 
@@ -73,6 +78,7 @@ class EventTimeControl:
 
     column: str
     format: str | None = None
+    """One of `PAYLOAD_FORMATS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +163,7 @@ class BatchControl:
     """How long a batch should take in normal time."""
     initial_records: int = 100_000
     """The first batch, while nothing has been measured."""
-    max_growth: float = 4.0
+    max_growth: float = 4
     """From one batch to the next."""
     max_records: int = 100_000_000
 
@@ -245,3 +251,7 @@ def _at_least(name: str, value: float | None, least: float, most: float = math.i
 def _at_most(name: str, value: float | None, most: float) -> None:
     if value is not None and value > most:
         raise ValueError(f"{name} is {value}; it must be at most {most}")
+
+
+UNSAID = QueryControl()
+"""What holds of a query of which nobody says anything."""

@@ -41,6 +41,27 @@ def seconds(text: str) -> float:
     return (nanoseconds(text) // 1000) / 1_000_000
 
 
+def written(microseconds: int) -> str:
+    """Write a duration (not negative) in its shortest exact form: `1h30m`, `1.5s`, `250ms`, `0s`."""
+    if microseconds < 0:
+        raise ValueError(f"a duration cannot be negative: {microseconds} microseconds")
+    if 0 < microseconds < 1_000_000:
+        return f"{_decimal(microseconds, 1000)}ms"
+    whole, rest = divmod(microseconds, 1_000_000)
+    minutes, whole = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [f"{hours}h"] * (hours > 0) + [f"{minutes}m"] * (minutes > 0)
+    if whole or rest or not parts:
+        parts.append(f"{_decimal(whole * 1_000_000 + rest, 1_000_000)}s")
+    return "".join(parts)
+
+
+def _decimal(count: int, per_unit: int) -> str:
+    whole, rest = divmod(count, per_unit)
+    width = len(str(per_unit)) - 1
+    return f"{whole}.{rest:0{width}d}".rstrip("0") if rest else str(whole)
+
+
 def _part(whole: str, fraction: str | None, unit: str) -> int:
     size = _NANOSECONDS[unit]
     digits = (fraction or "")[:_FRACTION_DIGITS]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from headgate_contract.codec import DecodingError, decode, encode, unknown
+from headgate_contract.codec import DecodingError, UnknownMember, decode, encode, unknown
 from headgate_contract.document import MAJOR_VERSION, MINOR_VERSION, ControlDocument
 from headgate_contract.generations import is_later
 from headgate_contract.newer import StrEnum, dataclass
@@ -54,8 +54,8 @@ class Taken:
     """Its form is newer than the one that is known here, and may have members that are not."""
 
     @property
-    def unknown(self) -> Iterator[str]:
-        """What it says in vain, a phrase each: members that are not known here."""
+    def unknown(self) -> Iterator[UnknownMember]:
+        """What it says in vain: members that are not known here."""
         return unknown(ControlDocument, self.members)
 
     @property

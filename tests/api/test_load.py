@@ -311,6 +311,13 @@ def test_a_property_that_the_query_refuses_is_a_warning() -> None:
     assert "did you mean spark.headgate.queries.delays.interval?" in of_one
 
 
+def test_a_property_is_named_whole_whatever_is_in_its_name() -> None:
+    manifest = flights_with()
+    manifest["spec"]["sparkConf"] = {"spark.headgate.live: mode": "RealTime"}
+    (found,) = warnings(manifest)
+    assert found.partition(": the query would")[0].endswith("spec.sparkConf[spark.headgate.live: mode]")
+
+
 def test_a_source_alone_in_its_group_is_a_warning() -> None:
     manifest = flights_with()
     manifest["spec"]["queries"][0]["sources"][1]["alignment"]["group"] = "aire"

@@ -1,20 +1,19 @@
-"""The models: defaults to the letter of the semantics, and manifests that read back the same."""
+"""The models: defaults as their descriptions say, and manifests that read back the same."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from headgate.api.application import SparkApplication
+from headgate.api.application import SparkApplication, application_schema
 from headgate.api.load import load_application
-from headgate.api.query import Query
-from headgate.api.source import Source
 from headgate.api.validation import validate
-from support.manifests import application, query, source
+from support.manifests import application, query
 
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights.yaml"
 
@@ -25,75 +24,24 @@ def read(manifest: dict[str, Any]) -> SparkApplication:
     return accepted
 
 
-def value_at(model: Any, path: str) -> Any:
-    for name in path.split("."):
-        model = getattr(model, name)
-    return model
+def fields(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the schema of each field below, with its path."""
+    for name, field in schema.get("properties", {}).items():
+        yield f"{path}.{name}", field
+        yield from fields(field, f"{path}.{name}")
+    yield from fields(schema["items"], f"{path}[]") if "items" in schema else ()
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("checkpoint.interval", None),
-        ("checkpoint.interval_during_backlog", None),
-        ("checkpoint.min_pause", timedelta(0)),
-        ("batch.target_duration", timedelta(seconds=10)),
-        ("batch.initial_records", 100_000),
-        ("batch.max_growth", 4),
-        ("batch.max_records", 100_000_000),
-        ("backlog.reentry.above", None),
-        ("backlog.reentry.pending_records_above", None),
-        ("backlog.reentry.dwell", timedelta(minutes=1)),
-        ("backlog.reentry.policy", "Allowed"),
-        ("sources", ()),
-    ],
-)
-def test_a_query_has_the_documented_default(path: str, expected: object) -> None:
-    assert value_at(Query(name="q"), path) == expected
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("backlog.watermark_lag", None),
-        ("backlog.pending_records", None),
-        ("backlog.query", None),
-        ("rate_limit", None),
-        ("alignment", None),
-        ("event_time.max_future", timedelta(hours=1)),
-        ("paused", False),
-        ("after", None),
-    ],
-)
-def test_a_source_has_the_documented_default(path: str, expected: object) -> None:
-    assert value_at(Source(name="s"), path) == expected
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("stop.grace_period", timedelta(minutes=2)),
-        ("metrics.source", "Prometheus"),
-        ("metrics.stale_after", timedelta(minutes=1)),
-        ("metrics.on_outage", "Hold"),
-        ("restart.policy", "OnFailure"),
-        ("suspend", False),
-        ("ttl_after_finished", None),
-    ],
-)
-def test_an_application_has_the_documented_default(path: str, expected: object) -> None:
-    assert value_at(read(application()).spec, path) == expected
-
-
-def test_limits_and_groups_have_their_documented_defaults() -> None:
-    limited = source(rateLimit={"recordsPerSecond": 1}, alignment={"group": "g", "maxDrift": "1h"})
-    (only,) = read(application(query(limited))).spec.queries[0].sources
-
-    assert only.rate_limit is not None
-    assert only.rate_limit.max_burst == timedelta(seconds=10)
-    assert only.alignment is not None
-    assert only.alignment.update_interval == timedelta(seconds=1)
-    assert only.alignment.idle_after is None
+def test_a_field_has_the_default_that_its_description_says() -> None:
+    spec = application_schema()["properties"]["spec"]
+    has, says = {}, {}
+    for path, field in fields(spec):
+        if isinstance(field.get("default"), str | bool | int | float):
+            has[path] = str(field["default"]).lower()
+        if said := re.search(r"Default `?(\w[\w,]*)", field.get("description", "")):
+            says[path] = said[1].replace(",", "").lower()
+    assert has == says
+    assert len(has) > 20
 
 
 def test_the_example_reads_back_from_its_own_manifest() -> None:

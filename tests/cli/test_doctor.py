@@ -398,6 +398,20 @@ def test_what_is_wrong_with_an_application(
         assert ended.code == 1
 
 
+def test_findings_about_a_query_name_the_user_of_spark_connect_who_started_it(
+    headgate: Headgate, well: HttpCluster
+) -> None:
+    told = {"failure": "OffsetOutOfRange", "triggerProblem": "none", "realTimeRefused": "no room"}
+    lost = {"outOfReach": "no route", "snapshotProblem": "no end"}
+    runs(well, queries=[{"name": "q", "owner": "ada", **told, "sources": [{"name": "t", **lost}]}])
+
+    findings = json.loads(headgate("doctor", "flights", "--json").out)
+
+    said = [each["says"] for each in findings if each["check"] in {"query", "sources"}]
+    assert len(said) == 5
+    assert [each for each in said if "query q (owner ada, Spark Connect)" not in each] == []
+
+
 def test_an_application_that_nobody_has_seen(headgate: Headgate, well: HttpCluster) -> None:
     well.put(application(query(), sparkVersion="4.3") | {"metadata": {"name": "orders"}})
 
@@ -585,6 +599,20 @@ def test_a_run_whose_driver_says_what_is_wrong(
         "warning",
         "query delays stays in micro-batches though live.mode is RealTime: it needs 9 task slots",
     )
+
+
+def test_a_run_of_spark_connect_names_the_owner_of_a_query(
+    headgate: Headgate, run: tuple[Path, DriverPage], tmp_path: Path
+) -> None:
+    folder, page = run
+    page.set(metrics.QUERY_OWNER, 1, query="delays", user="ada", session="5f0c")
+    page.set(metrics.SOURCE_OUT_OF_REACH, 1, query="delays", source="flights", cause="no route")
+    page.set(metrics.QUERY_REAL_TIME_REFUSED, 1, query="delays", cause="no room")
+
+    told = found(look_at(headgate, folder, tmp_path))
+
+    assert "of query delays (owner ada, Spark Connect): no route" in told["sources"][1]
+    assert told["query"][1].startswith("query delays (owner ada, Spark Connect) stays in")
 
 
 def test_a_run_whose_driver_is_gone(headgate: Headgate, run: tuple[Path, DriverPage], tmp_path: Path) -> None:

@@ -38,12 +38,16 @@ def driver() -> Iterator[str]:
             page = {
                 "/jobs": "<html></html>",
                 "/early": "# TYPE headgate_query_active gauge\n",
+                "/connect": BY_CONNECT,
                 "/bare": PAGE.replace('setting="', 'sets="'),
             }.get(self.path, PAGE)
             self.wfile.write(page.encode() * (9000 if self.path == "/large" else 1))
 
     with serving(Page) as server:
         yield f"http://127.0.0.1:{server.server_port}/metrics"
+
+
+BY_CONNECT = PAGE + 'headgate_query_owner{query="delays",user="ada",session="5f0c"} 1\n'
 
 
 def words(text: str) -> str:
@@ -81,6 +85,15 @@ def test_a_job_without_a_resource_is_told_of_by_its_driver_alone(headgate: Headg
     ended = headgate("explain", "--metrics", driver)
     assert "query delays: minPause: option" in words(ended.out)
     assert "source flights of query delays: alignment.group: property" in words(ended.out)
+
+
+@pytest.mark.parametrize("resource", [(), (FLIGHTS,)])
+def test_whose_options_they_are_is_told_of_a_query_that_came_through_spark_connect(
+    headgate: Headgate, driver: str, resource: tuple[Path, ...]
+) -> None:
+    said = words(headgate("explain", *resource, "--metrics", driver.replace("/metrics", "/connect")).out)
+    assert "query delays (owner ada, Spark Connect):" in said
+    assert "source flights of query delays (owner ada, Spark Connect): " in said
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from headgate.adapters.kubernetes.client import Kind, Manifest
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.api.crd import custom_resource_definition
+from headgate.api.status import MOST_CHARACTERS
 from headgate.controller.cluster import PUBLISHED_SECONDS
 from headgate.controller.reconciliation import ReconcileOptions
 from headgate.errors import ApiUnavailable
@@ -209,6 +210,32 @@ def test_a_spec_that_is_refused_is_not_told_again_when_it_is_deleted() -> None:
     o.reconciles(4)
     assert o.names == []
     assert [told for told in o.cluster.told() if told[0] == "InvalidSpec"] == [("InvalidSpec", 1)]
+
+
+def test_a_refusal_that_is_longer_than_a_condition_is_told_once_whatever_operator_looks() -> None:
+    o = Operation()
+    o.run()
+    names = [f"{letter * 200}-{n}" for n, letter in enumerate("abcdefgh")]
+    o.declare(queries=[query(sources=[source(name=name, after=name) for name in names])])
+    o.reconciles(2)
+    assert len(o.condition("Stalled")["message"]) == MOST_CHARACTERS
+    o.restart()
+    o.cluster.remove(KEY)
+    o.reconciles(2)
+    assert [told for told in o.cluster.told() if told[0] == "InvalidSpec"] == [("InvalidSpec", 1)]
+
+
+def test_another_refusal_is_told_although_the_spec_is_suspended_meanwhile() -> None:
+    o = Operation()
+    o.run()
+    o.declare(**CYCLE)
+    o.reconciles(2)
+    o.declare(main={"file": "job.py"}, suspend=True)
+    o.reconciles(2)
+    o.restart()
+    o.declare(main={"file": "job.py"}, suspend=True, sparkConf={"spark.x": "1"})
+    o.reconciles(2)
+    assert [told for told in o.cluster.told() if told[0] == "InvalidSpec"] == [("InvalidSpec", 1)] * 2
 
 
 def test_a_spec_that_is_refused_can_be_suspended() -> None:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 
 from headgate.adapters.metrics.scrape import LONGEST_LINE
 from headgate_contract import RefusalReason
@@ -103,16 +103,20 @@ def test_names_of_any_length_leave_every_line_of_the_page_one_that_the_operator_
     names = [letter * 5_000 + end for end in "xy"]  # topics of one source; a client's name of its query
     runs = [a_run(name, MadeUpCheckpoint()) for name in names]
     for run in runs:
-        run.started.owner = (names[0], "5f0c")
+        run.started.owner = (names[0], names[1])
         run.sources.by_handle[1] = SimpleNamespace(
             name=names[0], out_of_reach=names[1], retention_margin=lambda now: None
         )  # type: ignore[assignment]
     governor = FailedQueries()
     governor.runs = tuple(runs)
-    collector = DriverCollector("flights", governor, SimpleNamespace(wanted=None, running=None, refused=None))  # type: ignore[arg-type]
-    registry = CollectorRegistry()
-    registry.register(collector)
-    page = generate_latest(registry)
+    exporter = Exporter(names[0], lineage=names[1])
+    exporter.spark_is("4.3.0")
+    exporter.batch_took(names[0], 1.0)
+    with exporter.planner_call():
+        pass
+    collector = DriverCollector(names[0], governor, SimpleNamespace(wanted=None, running=None, refused=None))  # type: ignore[arg-type]
+    exporter.registry.register(collector)
+    page = generate_latest(exporter.registry)
     assert max(len(line) for line in page.splitlines()) < LONGEST_LINE
     told = {
         sample.labels["query"]
@@ -121,6 +125,8 @@ def test_names_of_any_length_leave_every_line_of_the_page_one_that_the_operator_
         if sample.name == "headgate_query_started_timestamp_seconds"
     }
     assert len(told) == 2
+    exporter.forget(names[0])
+    assert b"batch_duration_seconds_count{" not in generate_latest(exporter.registry)
 
 
 def known_of_a_source() -> SourceSnapshot:

@@ -96,6 +96,11 @@ def test_a_driver_tells_what_it_does_not_know_of_its_document(tmp_path):
     assert runtime.governor.documents.unknown == f"{NOT_KNOWN}; correct their names: later"
 
 
+def test_a_member_of_a_newer_form_is_told_whole_whatever_is_in_its_name():
+    taken = take(json.dumps({"schemaVersion": "1.99", "generation": 1, "later; or never": 1}))
+    assert str(unknown_members(taken)).endswith("or take them out: later; or never")
+
+
 def test_of_many_members_that_are_not_known_a_few_are_told():
     taken = take(json.dumps({"schemaVersion": "1.2", "generation": 1} | dict.fromkeys("abcdef", 1)))
     assert unknown_members(taken) == f"{NOT_KNOWN}; correct their names: a; b; c; d; e; and more"

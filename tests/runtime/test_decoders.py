@@ -74,4 +74,4 @@ def test_one_that_is_not_there_refuses_the_query(
 @pytest.mark.parametrize("name", ["rides", "rides:", ":decode", "rides.decode()", "../rides:decode", "a b:c"])
 def test_a_name_of_no_function_is_refused(name: str) -> None:
     _, problems = in_options({OPTION: name}, Scope.SOURCE)
-    assert ["write module:function" in problem for problem in problems] == [True]
+    assert ["write module:function" in problem.what for problem in problems] == [True]

@@ -1,6 +1,7 @@
 """The governor without Spark: what it answers while a query starts, and what it forgets when one has ended."""
 
 import json
+import re
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -622,6 +623,26 @@ def test_each_latest_offset_comes_in_a_field_of_its_own(governor, checkpoint):
     assert asked["plan"]("1", "1.1:", "2", None, "1", '{"row":9}') == 'offset:{"row":9}'
     assert asked["admit"]("2", "1.3:1=1", '{"row":0}', "r1", None) == "survey:2"
     assert asked["plan"]("2", "1.3:1=1", "2", '{"row":3}') == 'offset:{"row":3}'
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        (("1", "1.1:", "2", '{"row":3}', "1"), "end with '1': a handle without its offset"),
+        (("1", "1.1:", '{"row":3}', "2"), """'{"row":3}' is no handle of a stream"""),
+        (("1", "1.1:", None, "2"), "a null is no handle of a stream"),
+        (("one", "1.1:"), "'one' is no handle of a stream"),
+        (("1", "1.1:2"), "'1.1:2' does not say when it is asked: <trigger>.<question>:<handle>=<trigger>,…"),
+        (("1", "1"), "'1' does not say when it is asked"),
+        (("1", None), "a null does not say when it is asked"),
+    ],
+)
+def test_a_question_whose_fields_make_no_sense_is_refused_with_what_is_wrong(governor, fields, told):
+    governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl()}))
+    begins(governor)
+    opened(governor, 1)
+    with pytest.raises(ValueError, match=re.escape(told)):
+        verbs(governor)["plan"](*fields)
 
 
 @pytest.mark.parametrize("offset", ['{"row":', '{"row":"five"}', "17", "[" * 100_000])

@@ -135,7 +135,7 @@ def properties(raw: bytes) -> None:
     found = in_properties(pairs(raw), "delays")
     found.of_source("flights")
     for problem in found.problems:
-        problem.encode("utf-8", "strict")
+        str(problem).encode("utf-8", "strict")
 
 
 def options(raw: bytes) -> None:

@@ -55,8 +55,7 @@ def _property_is_refused_by_the_query(application: SparkApplication) -> Advice:
         names = [query.name for query in spec.queries] or [""]
         problems = (problem for name in names for problem in in_properties(conf, name).problems)
         for problem in dict.fromkeys(problems):
-            key, _, what = problem.removeprefix("property ").partition(": ")
-            yield f"the query would fail at its start: {what}", (*location, key)
+            yield f"the query would fail at its start: {problem.what}", (*location, problem.name)
 
 
 def _grace_period_is_shorter_than_a_batch(application: SparkApplication) -> Advice:

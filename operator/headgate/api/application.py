@@ -16,8 +16,9 @@ from headgate.api.pod_template import PodTemplate
 from headgate.api.query import Query
 from headgate.api.schema import Schema, structural_schema
 from headgate.api.status import SparkApplicationStatus
-from headgate.decision.backoff import RestartWhen
-from headgate.decision.policy import OnOutage
+from headgate.decision.backoff import RestartPolicy, RestartWhen
+from headgate.decision.policy import STALE_AFTER_SECONDS, OnOutage
+from headgate_contract import ControlDocument
 
 GROUP: Final = "headgate.dev"
 VERSION: Final = "v1alpha1"
@@ -81,20 +82,23 @@ class Executor(ApiModel):
     `spark.master` is `local`. Default: nothing."""
 
 
+_RESTART: Final = RestartPolicy()
+
+
 class Restart(ApiModel):
     """What happens when the driver has ended. A stop that Headgate itself asked for is no failure."""
 
-    policy: RestartWhen = RestartWhen.ON_FAILURE
+    policy: RestartWhen = _RESTART.policy
     """`Never`, `OnFailure` (exit code other than 0, or the driver was lost) or `Always`. Default
     `OnFailure`: a streaming job that returns has ended on purpose."""
-    max_retries: Annotated[int, Field(ge=0, le=1_000_000)] = 5
+    max_retries: Annotated[int, Field(ge=0, le=1_000_000)] = _RESTART.max_retries
     """Restarts in a row before the application counts as failed. Default 5: with the pauses below, five
     minutes of trying; then a person should look."""
-    backoff: Duration = timedelta(seconds=10)
+    backoff: Duration = timedelta(seconds=_RESTART.backoff_seconds)
     """Pause before the first restart; it doubles with each one that follows. Default 10s."""
-    max_backoff: Duration = timedelta(minutes=5)
+    max_backoff: Duration = timedelta(seconds=_RESTART.max_backoff_seconds)
     """Longest pause between restarts. Not below `backoff`. Default 5m."""
-    reset_after: Duration = timedelta(minutes=30)
+    reset_after: Duration = timedelta(seconds=_RESTART.reset_after_seconds)
     """Uptime after which earlier failures are forgotten. Default 30m: longer than a job needs that fails at
     the same record each time."""
 
@@ -102,7 +106,7 @@ class Restart(ApiModel):
 class Stop(ApiModel):
     """How the driver is stopped: at the end of the running batch, so that no work is done twice."""
 
-    grace_period: Duration = timedelta(minutes=2)
+    grace_period: Duration = timedelta(seconds=ControlDocument(generation=0).grace_period_seconds)
     """Longest wait for the running batch; then the driver is killed and that batch is repeated later.
     Should be longer than a batch takes. Default 2m."""
 
@@ -113,7 +117,7 @@ class Metrics(ApiModel):
     source: MetricsSource = MetricsSource.PROMETHEUS
     """`Prometheus`, or `Driver`: scrape each driver directly. `headgate local` always does the latter.
     Default `Prometheus`, which also knows what was before a restart."""
-    stale_after: Duration = timedelta(minutes=1)
+    stale_after: Duration = timedelta(seconds=STALE_AFTER_SECONDS)
     """Age beyond which a sample is unknown; better three times the scrape interval or more. Default 1m: four scrapes
     of the chart's PodMonitor."""
     on_outage: OnOutage = OnOutage.HOLD

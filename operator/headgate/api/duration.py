@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from headgate_contract.durations import LONGEST, MAX_LENGTH, PATTERN, nanoseconds
+from headgate_contract.durations import LONGEST, MAX_LENGTH, PATTERN, nanoseconds, written
 
 ZERO: Final = timedelta(0)
 
@@ -25,24 +25,7 @@ def in_seconds(duration: timedelta | None) -> float | None:
 
 def format_duration(value: timedelta) -> str:
     """Write `value` (not negative) in its shortest exact form: `1h30m`, `1.5s`, `250ms`, `0s`."""
-    microseconds = value // timedelta(microseconds=1)
-    if microseconds < 0:
-        raise ValueError(f"a duration cannot be negative: {value}")
-    if 0 < microseconds < 1_000_000:
-        return f"{_decimal(microseconds, 1000)}ms"
-    seconds, rest = divmod(microseconds, 1_000_000)
-    minutes, seconds = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = [f"{hours}h"] * (hours > 0) + [f"{minutes}m"] * (minutes > 0)
-    if seconds or rest or not parts:
-        parts.append(f"{_decimal(seconds * 1_000_000 + rest, 1_000_000)}s")
-    return "".join(parts)
-
-
-def _decimal(count: int, per_unit: int) -> str:
-    whole, rest = divmod(count, per_unit)
-    width = len(str(per_unit)) - 1
-    return f"{whole}.{rest:0{width}d}".rstrip("0") if rest else str(whole)
+    return written(value // timedelta(microseconds=1))
 
 
 def _validate(value: Any) -> Any:

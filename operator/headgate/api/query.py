@@ -14,7 +14,7 @@ from pydantic import Field
 from headgate.api.duration import ZERO, Duration
 from headgate.api.model import ApiModel, Name, Records, list_map
 from headgate.api.source import Source
-from headgate_contract.document import MOST_GROWTH
+from headgate_contract.document import MOST_GROWTH, UNSAID
 
 
 class Checkpoint(ApiModel):
@@ -28,7 +28,7 @@ class Checkpoint(ApiModel):
     """How long a batch should take while the query is in backlog; nothing waits for it. 0s: no commit until
     the records that made up the backlog have been read, in one micro-batch. Otherwise at least `interval`.
     Default: `interval`, so that nothing changes in a backlog unless it is asked for."""
-    min_pause: Duration = ZERO
+    min_pause: Duration = timedelta(seconds=UNSAID.min_pause_seconds)
     """Least time between the end of a batch and the start of the next one, live and in backlog. Default 0s:
     batches may follow each other at once."""
 
@@ -41,17 +41,17 @@ class Checkpoint(ApiModel):
 class Batch(ApiModel):
     """How many records a micro-batch takes, sized from what this query was measured to do."""
 
-    target_duration: Duration = timedelta(seconds=10)
+    target_duration: Duration = timedelta(seconds=UNSAID.batch.target_seconds)
     """How long a batch should take at most while the query is live; `checkpoint.interval` holds where it is shorter.
     Default 10s: after an hour's stall the first batch is then ten seconds of work instead of everything there is."""
-    initial_records: Records = 100_000
+    initial_records: Records = UNSAID.batch.initial_records
     """Records of the first batch, before anything has been measured. Default 100,000: seconds of work for
     most queries, and enough to measure by."""
-    max_growth: Annotated[float, Field(gt=1, le=MOST_GROWTH)] = 4
+    max_growth: Annotated[float, Field(gt=1, le=MOST_GROWTH)] = UNSAID.batch.max_growth
     """Largest factor from one batch to the next, or from the largest one that earlier runs have shown.
     Default 4: a wrong estimate cannot plan a batch a hundred times too large, and seven batches still lead
     from 100,000 records to a billion."""
-    max_records: Records = 100_000_000
+    max_records: Records = UNSAID.batch.max_records
     """Largest batch in records, whatever was measured and whatever the interval is. Default 100,000,000."""
 
 
@@ -74,7 +74,7 @@ class Reentry(ApiModel):
     pending_records_above: Records | None = None
     """Pending records above which a source falls back into backlog, if it stays above them for `dwell`. Not
     below any `pendingRecords` of the query's sources. Default: twice the source's own `pendingRecords`."""
-    dwell: Duration = timedelta(minutes=1)
+    dwell: Duration = timedelta(seconds=UNSAID.reentry.dwell_seconds)
     """How long the value has to stay above without interruption. Default 1m: longer than a slow batch or a
     pause of garbage collection, short against the backlogs that are worth a switch."""
     policy: ReentryPolicy = ReentryPolicy.ALLOWED
@@ -103,7 +103,7 @@ class Live(ApiModel):
     """`RealTime`: the live query runs in Spark's real-time mode, in the same run and on the same checkpoint, and in
     micro-batches again when it is in backlog or falls behind. If Spark cannot run it in that mode, it stays in
     micro-batches, and the status says why. Default `MicroBatch`."""
-    batch: Duration = timedelta(minutes=1)
+    batch: Duration = timedelta(seconds=UNSAID.live.batch_seconds)
     """How long a batch of real-time mode lasts: how often the query commits then, how much is repeated after a
     failure, and how long a stop, a pause or the way back waits at most. At least 5s. Default 1m."""
 

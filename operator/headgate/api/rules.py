@@ -13,7 +13,10 @@ from headgate.api.pod_template_rules import POD_TEMPLATES
 from headgate.api.property_rules import PROPERTIES
 from headgate.api.rule import EACH_SOURCE, OTHER, QUERY, SOURCE, SPEC, THIS, Rule, at_least, positive
 from headgate.api.source import UNLIMITED
-from headgate_contract.document import BLANK_GROUP
+from headgate.decision.backoff import RestartPolicy
+from headgate.decision.policy import STALE_AFTER_SECONDS
+from headgate_contract import RateControl
+from headgate_contract.document import BLANK_GROUP, UNSAID, UPDATE_INTERVAL_SECONDS
 from headgate_contract.settings import contradictions, forms
 
 _INTERVAL: Final = THIS["checkpoint.interval"].duration
@@ -70,7 +73,13 @@ BACKLOG: Final = (
     ),
 )
 
-BATCH: Final = (at_least("10ms", f"{QUERY}.batch.targetDuration", "raise it, or leave it out for 10s"),)
+BATCH: Final = (
+    at_least(
+        "10ms",
+        f"{QUERY}.batch.targetDuration",
+        f"raise it, or {forms.or_default(UNSAID.batch.target_seconds)}",
+    ),
+)
 
 RATE_LIMIT: Final = (
     Rule(
@@ -83,7 +92,7 @@ RATE_LIMIT: Final = (
         ),
         message=contradictions.LIMITS_NOTHING,
     ),
-    positive(f"{EACH_SOURCE}.rateLimit.maxBurst", "leave it out for 10s"),
+    positive(f"{EACH_SOURCE}.rateLimit.maxBurst", forms.or_default(RateControl().max_burst_seconds)),
     Rule(
         id="recordsPerCheckpoint-slows-backlog",
         on=QUERY,
@@ -103,7 +112,7 @@ RATE_LIMIT: Final = (
 )
 
 LIVE: Final = (
-    at_least("5s", f"{QUERY}.live.batch", "raise it, or leave it out for 1m"),
+    at_least("5s", f"{QUERY}.live.batch", f"raise it, or {forms.or_default(UNSAID.live.batch_seconds)}"),
     Rule(
         id="rateLimit-in-real-time",
         on=QUERY,
@@ -125,7 +134,7 @@ LIVE: Final = (
 )
 
 ALIGNMENT: Final = (
-    positive(f"{EACH_SOURCE}.alignment.updateInterval", "leave it out for 1s"),
+    positive(f"{EACH_SOURCE}.alignment.updateInterval", forms.or_default(UPDATE_INTERVAL_SECONDS)),
     positive(f"{EACH_SOURCE}.alignment.idleAfter", "leave it out for maxDrift, at least 1s"),
 )
 
@@ -161,9 +170,9 @@ KAFKA: Final = (
 )
 
 APPLICATION: Final = (
-    positive(f"{SPEC}.metrics.staleAfter", "leave it out for 1m"),
-    positive(f"{SPEC}.restart.backoff", "leave it out for 10s"),
-    positive(f"{SPEC}.restart.resetAfter", "leave it out for 30m"),
+    positive(f"{SPEC}.metrics.staleAfter", forms.or_default(STALE_AFTER_SECONDS)),
+    positive(f"{SPEC}.restart.backoff", forms.or_default(RestartPolicy().backoff_seconds)),
+    positive(f"{SPEC}.restart.resetAfter", forms.or_default(RestartPolicy().reset_after_seconds)),
     Rule(
         id="restart-maxBackoff-below-backoff",
         on=f"{SPEC}.restart",

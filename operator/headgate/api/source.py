@@ -12,6 +12,8 @@ from pydantic import Discriminator, StringConstraints, Tag, WithJsonSchema
 
 from headgate.api.duration import Duration
 from headgate.api.model import ApiModel, GroupName, Name, Records, RecordsPerSecond
+from headgate_contract import RateControl, SourceControl
+from headgate_contract.document import PAYLOAD_FORMATS, UPDATE_INTERVAL_SECONDS
 
 UNLIMITED: Final = "Unlimited"
 
@@ -99,7 +101,7 @@ class RateLimit(ApiModel):
     reading set `paused`. Default: no limit."""
     records_per_checkpoint: Records | None = None
     """Records per micro-batch. Default: no limit."""
-    max_burst: Duration = timedelta(seconds=10)
+    max_burst: Duration = timedelta(seconds=RateControl().max_burst_seconds)
     """How much of the rate may be saved up while nothing is read, as a time. Default 10s: a batch per
     commit interval fits, and a pause of an hour does not come back as an hour's records at once."""
     during_backlog: UnlimitedOrLimits | None = None
@@ -115,7 +117,7 @@ class Alignment(ApiModel):
     max_drift: Duration
     """How far a member may be planned ahead of the slowest one, in event time. 0s is allowed. Members that
     give different values: the smallest holds."""
-    update_interval: Duration = timedelta(seconds=1)
+    update_interval: Duration = timedelta(seconds=UPDATE_INTERVAL_SECONDS)
     """How often the group's floor is looked at anew between batches. Default 1s: below any delay that a
     person would see, and rare enough to cost nothing."""
     idle_after: Duration | None = None
@@ -129,10 +131,10 @@ class EventTime(ApiModel):
     column: Annotated[str, StringConstraints(min_length=1, max_length=253)] | None = None
     """Column of the source, or path into the payload of a Kafka record (`$.pickup.time`), that holds the
     event time. Default: the record's timestamp."""
-    format: PayloadFormat = PayloadFormat.JSON
+    format: PayloadFormat = PayloadFormat(PAYLOAD_FORMATS[0])
     """How the payload is encoded that `column` points into. Avro and Protobuf need a decoder that the job
     registers. Default `Json`."""
-    max_future: Duration = timedelta(hours=1)
+    max_future: Duration = timedelta(seconds=SourceControl().max_future_seconds)
     """Event times further than this ahead of the clock are ignored and counted: one poisoned record must
     not release or block a group. Default 1h: more than clocks go wrong by, less than a wrong unit."""
 

@@ -65,13 +65,13 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
         old, new = (applications_of(each, where) for each in diff)
         print_differences(list(differences(old, new)), as_json=as_json)
     else:
-        from headgate.cli.holding import of_driver, of_resource, told_by
+        from headgate.cli.holding import Told, of_driver, of_resource, told_by
         from headgate_contract.foreign import printable
 
         told = None if metrics is None else told_by(metrics)
         blocks = []
         if resource is None:
-            blocks.append(_holding(of_driver(told or ())) or "the job says nothing of itself")
+            blocks.append(_holding(of_driver(told or Told())) or "the job says nothing of itself")
         else:
             for application in applications_of(resource, where):
                 blocks += [text(application), _holding(of_resource(application, told))]

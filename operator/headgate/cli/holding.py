@@ -6,7 +6,7 @@ metrics of its driver tell of that.
 
 import time
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http.client import HTTPException, HTTPResponse, InvalidURL
 from typing import NamedTuple
 
@@ -14,9 +14,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from headgate.adapters.metrics.scrape import LARGEST_BYTES
 from headgate.api.application import SparkApplication
+from headgate.cli.view.words import whose
 from headgate.errors import TransientError, UsageError
 from headgate.reconcile.document import next_document
-from headgate_contract.metrics import QUERY_ACTIVE, SETTING_INFO
+from headgate_contract.metrics import QUERY_ACTIVE, QUERY_OWNER, SETTING_INFO
 from headgate_contract.settings.layers import Job, held
 from headgate_contract.settings.said import in_properties
 from headgate_contract.settings.table import OF, Scope
@@ -25,7 +26,7 @@ SECONDS = 10.0
 CHUNK_BYTES = 65536
 
 
-class Told(NamedTuple):
+class ToldSetting(NamedTuple):
     """What a driver tells of one setting; `source` is empty for one of the query."""
 
     query: str
@@ -34,7 +35,19 @@ class Told(NamedTuple):
     origin: str
 
 
-def told_by(url: str, seconds: float = SECONDS) -> list[Told]:
+class Told(NamedTuple):
+    """What a driver tells of its queries."""
+
+    settings: Sequence[ToldSetting] = ()
+    owners: Mapping[str, str] = {}
+    """By query the user of Spark Connect who started it, and so gave it its options."""
+
+    def title(self, query: str, source: str) -> str:
+        named = whose(query, self.owners.get(query))
+        return f"source {source} of query {named}" if source else f"query {named}"
+
+
+def told_by(url: str, seconds: float = SECONDS) -> Told:
     """Return what the driver at `url` tells within so long.
 
     Raises UsageError where `url` is no address, TransientError where no page of metrics comes from there.
@@ -44,10 +57,17 @@ def told_by(url: str, seconds: float = SECONDS) -> list[Told]:
         raise no_address
     try:
         with urllib.request.urlopen(url, timeout=seconds) as page:  # noqa: S310 -- see above
-            families = text_string_to_metric_families(_lines_of_settings(page, seconds))
-            samples = (sample for family in families for sample in family.samples)
-            labels = [sample.labels for sample in samples if sample.name == SETTING_INFO.name]
-            return [Told(*(each[member] for member in Told._fields)) for each in labels]
+            families = text_string_to_metric_families(_lines_of_queries(page, seconds))
+            samples = [sample for family in families for sample in family.samples]
+            settings = [each.labels for each in samples if each.name == SETTING_INFO.name]
+            return Told(
+                [ToldSetting(*(each[member] for member in ToldSetting._fields)) for each in settings],
+                {
+                    each.labels["query"]: each.labels["user"]
+                    for each in samples
+                    if each.name == QUERY_OWNER.name
+                },
+            )
     except InvalidURL:
         raise no_address from None
     except (OSError, ValueError, KeyError, HTTPException) as error:
@@ -58,10 +78,10 @@ def told_by(url: str, seconds: float = SECONDS) -> list[Told]:
         ) from None
 
 
-def _lines_of_settings(page: HTTPResponse, seconds: float) -> str:
-    """Return the lines that say something of a setting; raises ValueError for a page that nobody would serve.
+def _lines_of_queries(page: HTTPResponse, seconds: float) -> str:
+    """Return the lines that say something of a setting or an owner.
 
-    Raises TransientError where there is no query yet.
+    Raises ValueError for a page that nobody would serve, TransientError where there is no query yet.
 
     What is served there is in the hands of a job, so a page has a largest size and a time, as for the operator.
     """
@@ -79,26 +99,27 @@ def _lines_of_settings(page: HTTPResponse, seconds: float) -> str:
         raise TransientError(
             "the job has started no query yet, so nobody knows what it says; ask again in a moment"
         )
-    return "".join(line for line in lines if line.startswith(SETTING_INFO.name))
+    return "".join(line for line in lines if line.startswith((SETTING_INFO.name, QUERY_OWNER.name)))
 
 
 def of_resource(
-    application: SparkApplication, told: Iterable[Told] | None = None, *, is_brief: bool = False
+    application: SparkApplication, told: Told | None = None, *, is_brief: bool = False
 ) -> Iterator[str]:
     """Yield a line for each query and source of a resource; `told` is what its driver tells, if that was asked.
 
     Brief, it is of those alone of which the resource, by itself or by a property, says something, and of no default.
     """
+    asked = told is not None
+    told = told or Told()
     for query, names, origins in _by_query(application):
-        for each_told in told or ():
-            if each_told.query == query:
-                origins[each_told.source, each_told.setting] = each_told.origin
+        for each in told.settings:
+            if each.query == query:
+                origins[each.source, each.setting] = each.origin
         for name in ("", *sorted(names | {source for source, _ in origins if source})):
-            title = f"source {name} of query {query}" if name else f"query {query}"
             said = {setting: word for (at, setting), word in origins.items() if at == name}
             if said or not is_brief:
                 scope = None if is_brief else Scope.SOURCE if name else Scope.QUERY
-                yield _line(title, scope, said, asked=told is not None)
+                yield _line(told.title(query, name), scope, said, asked=asked)
 
 
 def _by_query(application: SparkApplication) -> Iterator[tuple[str, set[str], dict[tuple[str, str], str]]]:
@@ -116,14 +137,13 @@ def _by_query(application: SparkApplication) -> Iterator[tuple[str, set[str], di
         yield query.name, names, origins
 
 
-def of_driver(told: Iterable[Told]) -> Iterator[str]:
+def of_driver(told: Told) -> Iterator[str]:
     """Yield a line for each query and source of which the job says something."""
     found: dict[tuple[str, str], dict[str, str]] = {}
-    for each in told:
+    for each in told.settings:
         found.setdefault((each.query, each.source), {})[each.setting] = each.origin
     for (query, source), origins in sorted(found.items()):
-        title = f"source {source} of query {query}" if source else f"query {query}"
-        yield _line(title, None, origins, asked=True)
+        yield _line(told.title(query, source), None, origins, asked=True)
 
 
 def _line(title: str, scope: Scope | None, origins: Mapping[str, str], *, asked: bool) -> str:

@@ -33,7 +33,7 @@ from headgate.decision.driver import Obstacle, State
 from headgate.errors import ApiRefused, ApiUnavailable, TransientError
 from headgate.key import Key, key_of
 from headgate.reconcile.edits import edit
-from headgate.reconcile.executors import hindrance_told, is_short
+from headgate.reconcile.executors import is_short
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import Kept, LoopMemory
 from headgate.reconcile.ports import Event, Metrics, Ports, WritePolicy
@@ -144,12 +144,15 @@ class Reconciliation:
         now, memory = self._sight.now, self._memory()
         if is_short(memory, now):
             await self._around.executors.refresh(self._record.executors, self._owner.key, now)
-        if refused is not None:
-            told = _refusal(refused.message, memory.status, application.metadata.generation, now)
-        else:
+        if refused is None:
             told = edit(self._record.acted_on(application), application, memory.status, now)
+        elif refused.digest != memory.kept.refused:
+            told = Event(at=now, reason=INVALID_SPEC, message=refused.message, is_warning=True)
+        else:
+            told = None
         if told is not None:
             self._ports.reports.tell(told)
+        memory = _having_refused(memory, refused)
         outcome = reconcile(application, self._ports, memory, now, jitter=jitter)
         await self._carry_out(outcome.memory, application)
         again_at = self._look_again_at(outcome)
@@ -174,7 +177,7 @@ class Reconciliation:
             self._ports.reports.tell(Event(at=now, reason=INVALID_SPEC, message=message, is_warning=True))
         if status != memory.status:
             self._ports.reports.write(status)
-        await self._carry_out(replace(memory, status=status))
+        await self._carry_out(replace(_having_refused(memory, spec), status=status))
         return self._ports.write_policy.again_at(now, AT_REST_SECONDS)
 
     def _memory(self) -> LoopMemory:
@@ -187,7 +190,7 @@ class Reconciliation:
         memory = self._record.memory
         if memory is None:
             recalled = recall(self._ports, self._complain)
-            self._record.executors.recall(hindrance_told(recalled.status))
+            self._record.executors.recall(recalled.kept.hindrance)
             return taken_over(recalled, self._ports.write_policy, self._sight.now)
         if (until := self._sight.unchanged_until) is not None:
             memory = replace(memory, kept=memory.kept.unchanged_until(until))
@@ -276,18 +279,9 @@ def _obstacle(trouble: Trouble | None, now: float) -> Obstacle | None:
     return None if trouble is None else trouble.obstacle_at(now)
 
 
-def _refusal(
-    message: str, status: SparkApplicationStatus | None, generation: int | None, now: float
-) -> Event | None:
-    """Return what there is to say of a spec that is refused, unless the status says it, or is of that generation.
-
-    A deletion is a generation as well, and refuses nothing anew.
-    """
-    if status is not None:
-        said = any(one.reason == INVALID_SPEC and one.message.endswith(message) for one in status.conditions)
-        if said or status.observed_generation == generation:
-            return None
-    return Event(at=now, reason=INVALID_SPEC, message=message, is_warning=True)
+def _having_refused(memory: LoopMemory, refused: RefusedSpec | None) -> LoopMemory:
+    """Return the memory of having told why the spec cannot be acted on; `None`: it can."""
+    return replace(memory, kept=replace(memory.kept, refused="" if refused is None else refused.digest))
 
 
 def _sentences(status: SparkApplicationStatus | None) -> frozenset[tuple[str, str]]:

@@ -46,6 +46,11 @@ class RefusedSpec:
 
     message: str
 
+    @property
+    def digest(self) -> str:
+        """What tells it from another one."""
+        return digest_of(self.message).hex()
+
 
 Declared = SparkApplication | RefusedSpec
 Mark = tuple[int, bytes]

@@ -12,6 +12,8 @@ from enum import StrEnum
 from headgate_contract import RateControl, ReentryControl
 from headgate_contract.triggers import interval_in_force
 
+STALE_AFTER_SECONDS = 60.0
+
 
 class OnOutage(StrEnum):
     """What governs a query while none of its metrics are known."""
@@ -53,7 +55,7 @@ class QueryPolicy:
     interval_during_backlog_seconds: float | None = None
     """`None`: as in normal time. 0: no commit until the backlog is read."""
     reentry: ReentryControl = field(default_factory=ReentryControl)
-    stale_after_seconds: float = 60.0
+    stale_after_seconds: float = STALE_AFTER_SECONDS
     on_outage: OnOutage = OnOutage.HOLD
 
     def interval_in(self, *, backlog: bool) -> float | None:

@@ -94,7 +94,8 @@ def decide(  # noqa: PLR0913  what there is, and what only a caller can know
         step=_with_choice(step, choice, seen),
         choice=choice,
         grace_period_seconds=desired.grace_period_seconds,
-        kept=Kept(
+        kept=replace(
+            kept,
             history=step.history,
             latches={name: latches for name, (_, latches) in judged.items()},
             generation=document.generation if has_reader else kept.generation,

@@ -7,7 +7,7 @@ server takes none.
 
 from typing import Final, NamedTuple
 
-from headgate.api.status import Condition, SparkApplicationStatus
+from headgate.api.status import Condition
 from headgate.decision.driver import State
 from headgate.decision.situation import PATIENCE_SECONDS
 from headgate.reconcile.answers import FALSE, TRUE, Untimed, not_known
@@ -98,12 +98,10 @@ def is_short(memory: LoopMemory, now: float) -> bool:
     return since is not None and now >= since + PATIENCE_SECONDS
 
 
-def hindrance_told(status: SparkApplicationStatus | None) -> Problem | None:
-    """Return what a status says that the pods of executors have shown; `None`: nothing that they have."""
-    told = None if status is None else status.condition(EXECUTORS_MISSING)
-    if told is None or told.status is not TRUE or told.reason in (NOT_REGISTERED, EXECUTORS_REFUSED):
-        return None
-    return Problem(told.reason, told.message.partition(": ")[2])
+def hindrance_told(seen: Seen, plan: Plan, memory: LoopMemory) -> Problem | None:
+    """Return what the condition tells of their pods, so that a loop that starts says the same until it has looked."""
+    said = executors_missing(seen, plan, memory)
+    return seen.hindrance if said is not None and said.status is TRUE else None
 
 
 def _shortage(seen: Seen, plan: Plan, memory: LoopMemory) -> Shortage | None:

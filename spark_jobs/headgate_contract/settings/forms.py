@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Union
 
 from headgate_contract.document import BLANK_GROUP, MOST_GROWTH, MOST_RECORDS
-from headgate_contract.durations import nanoseconds, seconds
+from headgate_contract.durations import nanoseconds, seconds, written
 from headgate_contract.nearest import did_you_mean
 
 Value = Union[bool, int, float, str]  # evaluated at run time, on any Python that Spark runs on
@@ -31,6 +31,11 @@ class Form:
 def _shown(text: str) -> str:
     shown = repr(text)
     return shown if len(shown) <= 60 else f"{shown[:60]}…"
+
+
+def or_default(default_seconds: float) -> str:
+    """Return the remedy that always helps."""
+    return f"leave it out for {written(round(default_seconds * 1_000_000))}"
 
 
 def at_least(least: str, name: str, remedy: str) -> Form:

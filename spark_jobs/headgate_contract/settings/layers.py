@@ -16,6 +16,7 @@ from typing import Any
 
 from headgate_contract import chains
 from headgate_contract.document import (
+    PAYLOAD_FORMATS,
     AlignmentControl,
     BacklogControl,
     BatchControl,
@@ -171,7 +172,9 @@ def _source(given: Given) -> SourceControl:
         alignment=AlignmentControl(**alignment)
         if {"group", "max_drift_seconds"} <= alignment.keys()
         else None,
-        event_time=EventTimeControl(**{"format": "Json", **event_time}) if "column" in event_time else None,
+        event_time=EventTimeControl(**{"format": PAYLOAD_FORMATS[0], **event_time})
+        if "column" in event_time
+        else None,
         backlog=BacklogControl(**backlog) if backlog else None,
     )
 

@@ -13,6 +13,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from headgate_contract.settings.forms import Value, as_here
 from headgate_contract.settings.table import (
@@ -52,6 +53,18 @@ class Said:
     origin: Origin
 
 
+class SettingProblem(NamedTuple):
+    """What is wrong with an option or a property; as text, a sentence that names it."""
+
+    origin: Origin
+    name: str
+    """As it was written."""
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.origin.value} {self.name}: {self.what}"
+
+
 Given = Mapping[str, Said]
 """What is said of one query, or of one source, by the names of settings."""
 
@@ -64,7 +77,7 @@ class Properties:
     sources: Mapping[str, Given]
     """Of those that are named."""
     every_source: Given
-    problems: tuple[str, ...]
+    problems: tuple[SettingProblem, ...]
 
     def of_source(self, name: str) -> Given:
         return over(self.sources.get(name, {}), self.every_source)
@@ -76,21 +89,19 @@ def is_option(name: str) -> bool:
     return lower not in OWN_OPTIONS and (lower.startswith(OPTION) or lower in BY_OPTION)
 
 
-def in_options(options: Mapping[str, str], scope: Scope) -> tuple[Given, list[str]]:
+def in_options(options: Mapping[str, str], scope: Scope) -> tuple[Given, list[SettingProblem]]:
     """Return what is said by the options of `readStream` or `writeStream`, and what is wrong with it."""
     reading = _Reading(Origin.OPTION)
     given: dict[str, Said] = {}
     for name in sorted(filter(is_option, options), key=str.lower):
-        setting, spelling = BY_OPTION.get(name.lower()), f"option {name}"
+        setting = BY_OPTION.get(name.lower())
         if setting is None or setting.scope is not scope:
-            reading.problems.append(f"{spelling}: {_no_option(name, setting, scope)}")
+            reading.complain(name, _no_option(name, setting, scope))
         elif setting.name in given:
-            reading.problems.append(
-                f"{spelling}: {given[setting.name].spelling} says it too; leave one of them out"
-            )
+            reading.complain(name, f"{given[setting.name].spelling} says it too; leave one of them out")
         else:
             is_flinks = not name.lower().startswith(OPTION)
-            reading.take(given, setting, options[name], spelling, is_flinks=is_flinks)
+            reading.take(given, setting, options[name], name, is_flinks=is_flinks)
     return given, reading.problems
 
 
@@ -105,23 +116,23 @@ def in_properties(properties: Mapping[str, str], query: str) -> Properties:
         rest = key[len(PROPERTY) :] if key.startswith(PROPERTY) else ""
         if not rest or rest in PROCESS:
             continue
-        text, spelling = properties[key], f"property {key}"
+        text = properties[key]
         if not rest.startswith(QUERIES):
             setting = BY_NAME.get(rest)
             if setting is None or not setting.has_default:
-                reading.problems.append(f"{spelling}: {_no_property(rest, setting)}")
+                reading.complain(key, _no_property(rest, setting))
             else:
                 given = of_all if setting.scope is Scope.QUERY else every_source
-                reading.take(given, setting, text, spelling)
+                reading.take(given, setting, text, key)
         elif rest.startswith(f"{QUERIES}{query}."):  # another query's is told when that one starts
             rest = rest[len(QUERIES) + len(query) + 1 :]
             setting = BY_NAME.get(rest)
             if setting is not None and setting.scope is Scope.QUERY:
-                reading.take(own, setting, text, spelling)
+                reading.take(own, setting, text, key)
             elif (found := source_and_setting(rest)) is not None:
-                reading.take(sources.setdefault(found[0], {}), found[1], text, spelling)
+                reading.take(sources.setdefault(found[0], {}), found[1], text, key)
             elif setting is not None or rest.startswith(SOURCES) or not _is_of_longer_name(rest):
-                reading.problems.append(f"{spelling}: {_no_property_of_query(query, rest, setting)}")
+                reading.complain(key, _no_property_of_query(query, rest, setting))
     return Properties(over(own, of_all), sources, every_source, tuple(reading.problems))
 
 
@@ -140,10 +151,13 @@ class _Reading:
     """Takes in what is said in one place."""
 
     origin: Origin
-    problems: list[str] = field(default_factory=list)
+    problems: list[SettingProblem] = field(default_factory=list)
+
+    def complain(self, name: str, what: str) -> None:
+        self.problems.append(SettingProblem(self.origin, name, what))
 
     def take(
-        self, given: dict[str, Said], setting: Setting, text: str, spelling: str, *, is_flinks: bool = False
+        self, given: dict[str, Said], setting: Setting, text: str, name: str, *, is_flinks: bool = False
     ) -> None:
         """Note a value, or what is wrong with it."""
         text = text.strip()
@@ -151,9 +165,9 @@ class _Reading:
         try:
             value = setting.form.parse(as_here(text) if is_flinks and is_duration else text)
         except ValueError as error:
-            self.problems.append(f"{spelling}: {error}")
+            self.complain(name, str(error))
             return
-        given[setting.name] = Said(value, text, spelling, self.origin)
+        given[setting.name] = Said(value, text, f"{self.origin.value} {name}", self.origin)
 
 
 def source_and_setting(rest: str) -> tuple[str, Setting] | None:

@@ -9,7 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from headgate_contract.document import SNAPSHOT_FORMATS
+from headgate_contract.document import (
+    PAYLOAD_FORMATS,
+    SNAPSHOT_FORMATS,
+    UNSAID,
+    UPDATE_INTERVAL_SECONDS,
+    RateControl,
+)
 from headgate_contract.settings.forms import (
     DURATION,
     FACTOR,
@@ -21,6 +27,7 @@ from headgate_contract.settings.forms import (
     consumer_group,
     function_name,
     one_of,
+    or_default,
     positive,
     source_name,
     text_of,
@@ -138,7 +145,7 @@ TABLE: tuple[Setting, ...] = (
     _of_query("minPause", DURATION, "min_pause_seconds", field="checkpoint.minPause"),
     _of_query(
         "batch.targetDuration",
-        at_least("10ms", "targetDuration", "raise it, or leave it out for 10s"),
+        at_least("10ms", "targetDuration", f"raise it, or {or_default(UNSAID.batch.target_seconds)}"),
         "batch.target_seconds",
     ),
     _of_query("batch.initialRecords", RECORDS, "batch.initial_records"),
@@ -154,7 +161,9 @@ TABLE: tuple[Setting, ...] = (
     _of_query("backlog.reentry.policy", whether("Allowed", "Allowed", "Never"), "reentry.allowed"),
     _of_query("live.mode", whether("RealTime", "MicroBatch", "RealTime"), "live.real_time"),
     _of_query(
-        "live.batch", at_least("5s", "batch", "raise it, or leave it out for 1m"), "live.batch_seconds"
+        "live.batch",
+        at_least("5s", "batch", f"raise it, or {or_default(UNSAID.live.batch_seconds)}"),
+        "live.batch_seconds",
     ),
     _of_source(
         "backlog.watermarkLag",
@@ -171,7 +180,9 @@ TABLE: tuple[Setting, ...] = (
     ),
     _of_source("rateLimit.recordsPerCheckpoint", RECORDS, "rate_limit.records_per_checkpoint"),
     _of_source(
-        "rateLimit.maxBurst", positive("maxBurst", "leave it out for 10s"), "rate_limit.max_burst_seconds"
+        "rateLimit.maxBurst",
+        positive("maxBurst", or_default(RateControl().max_burst_seconds)),
+        "rate_limit.max_burst_seconds",
     ),
     _limit("rateLimit.duringBacklog", one_of(UNLIMITED), ""),
     _limit("rateLimit.duringBacklog.recordsPerSecond", RATE, "rate_limit_during_backlog.records_per_second"),
@@ -191,7 +202,7 @@ TABLE: tuple[Setting, ...] = (
     ),
     _of_source(
         "alignment.updateInterval",
-        positive("updateInterval", "leave it out for 1s"),
+        positive("updateInterval", or_default(UPDATE_INTERVAL_SECONDS)),
         "alignment.update_interval_seconds",
         flink="scan.watermark.alignment.update-interval",
     ),
@@ -202,7 +213,7 @@ TABLE: tuple[Setting, ...] = (
         flink="scan.watermark.idle-timeout",
     ),
     _of_source("eventTime.column", text_of("a column, or a path such as `$.at`", 253), "event_time.column"),
-    _of_source("eventTime.format", one_of("Json", "Avro", "Protobuf"), "event_time.format"),
+    _of_source("eventTime.format", one_of(*PAYLOAD_FORMATS), "event_time.format"),
     _of_source("eventTime.maxFuture", DURATION, "max_future_seconds"),
     replace(
         _of_source("after", Form("the name of another source of the query", source_name), "after"),

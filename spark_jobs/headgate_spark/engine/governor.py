@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import structlog
 
@@ -27,7 +26,7 @@ from headgate_spark.engine.delivery import Delivery
 from headgate_spark.engine.endings import Endings
 from headgate_spark.engine.failures import told
 from headgate_spark.engine.fencing import UNFENCED
-from headgate_spark.engine.protocol import Asking
+from headgate_spark.engine.protocol import Asking, handle_of, latest_of
 from headgate_spark.engine.queries import begun, called, without_class
 from headgate_spark.engine.questions import Field, Verb
 from headgate_spark.engine.records import follow
@@ -307,22 +306,22 @@ def verbs(planner: Governor) -> dict[str, Verb]:
     def admit(handle: str, trigger: str, start: Field, run_id: str, progress: Field) -> str:
         if progress is not None:
             planner.progressed(run_id, progress)
-        return planner.admit(int(handle), trigger, start)
+        return planner.admit(handle_of(handle), trigger, start)
 
-    def plan(handle: str, trigger: str, *latest: Any) -> str:
-        return planner.plan(int(handle), trigger, dict(zip(map(int, latest[::2]), latest[1::2])))
+    def plan(handle: str, trigger: str, *latest: Field) -> str:
+        return planner.plan(handle_of(handle), trigger, latest_of(latest))
 
     return {
         "begins": planner.begins,
-        "opened": lambda handle, descriptor: planner.opened(int(handle), descriptor),
+        "opened": lambda handle, descriptor: planner.opened(handle_of(handle), descriptor),
         "fence": planner.fence,
         "admit": admit,
         "plan": plan,
-        "outage": lambda handle, failure: planner.outage(int(handle), failure),
-        "thrown": lambda handle, failure: planner.thrown(int(handle), failure),
+        "outage": lambda handle, failure: planner.outage(handle_of(handle), failure),
+        "thrown": lambda handle, failure: planner.thrown(handle_of(handle), failure),
         "refused": lambda run_id, why, lasts: planner.refused(run_id, why, passes=lasts == "passes"),
         "lacks": planner.lacks,
-        "closed": lambda handle, failure: planner.closed(int(handle), failure),
+        "closed": lambda handle, failure: planner.closed(handle_of(handle), failure),
         "noticed": planner.noticed,
         "ended": planner.ended,
         "decoder": event_time.take,

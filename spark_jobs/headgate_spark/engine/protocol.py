@@ -7,14 +7,42 @@ an offset's JSON is the one form that every source can read back. No other modul
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import field
 
 from headgate_contract.newer import dataclass
+from headgate_spark.engine.questions import Field
 from headgate_spark.planner.lease import Lease
 
 PROTOCOL = 13
 """Which form of the words is spoken here; `PROTOCOL` in `Shim.java` is its like."""
+
+
+# What is asked about ---------------------------------------------------------------------------------
+
+
+def handle_of(field: Field) -> int:
+    """Return the stream that a question names. Raises `ValueError`."""
+    if field is None or not (field.isascii() and field.isdigit()):
+        raise ValueError(f"{_shown(field)} is no handle of a stream")
+    return int(field)
+
+
+def latest_of(fields: Sequence[Field]) -> dict[int, Field]:
+    """Return the latest offset of each stream by its handle, JSON of its source; `None`: it has none.
+
+    Of each stream there are two fields, handle and offset. Raises `ValueError`.
+    """
+    if len(fields) % 2:
+        raise ValueError(f"the latest offsets end with {_shown(fields[-1])}: a handle without its offset")
+    return {handle_of(handle): offset for handle, offset in zip(fields[::2], fields[1::2])}
+
+
+def _shown(field: Field) -> str:
+    return "a null" if field is None else repr(field[:_SHOWN])
+
+
+_SHOWN = 100  # characters
 
 
 # When a question was asked ---------------------------------------------------------------------------
@@ -38,12 +66,17 @@ class Asking:
     trigger and is not here never reached Spark: the stream was held."""
 
     @classmethod
-    def parse(cls, text: str) -> Asking:
+    def parse(cls, text: Field) -> Asking:
         """Return what the shim has told: `<trigger>.<question>:<handle>=<trigger>,…`. Raises `ValueError`."""
-        number, _, listed = text.partition(":")
+        number, _, listed = (text or "").partition(":")
         trigger, _, question = number.partition(".")
         pairs = (entry.partition("=") for entry in listed.split(",") if entry)
-        return cls(int(trigger), int(question), {int(handle): int(trigger) for handle, _, trigger in pairs})
+        try:
+            return cls(int(trigger), int(question), {handle_of(h): int(number) for h, _, number in pairs})
+        except ValueError:
+            raise ValueError(
+                f"{_shown(text)} does not say when it is asked: <trigger>.<question>:<handle>=<trigger>,…"
+            ) from None
 
     def passed_in(self, trigger: int | None) -> set[int]:
         """Return the handles of the streams of which Spark was told to read in a trigger."""

@@ -106,15 +106,15 @@ def unknown_members(taken: Taken) -> str | None:
     found = list(islice(taken.unknown, _LISTED + 1))
     if not found:
         return None
-    remedy = "correct their names"
+    named, remedy = [str(member) for member in found], "correct their names"
     if taken.is_newer:  # and no name of ours is like one of theirs by a slip
-        found = [member.partition(";")[0] for member in found]
+        named = [member.path for member in found]
         remedy = "give the job the newer Headgate that wrote it, by jar or image, or take them out"
-    if len(found) > _LISTED:
-        found[_LISTED:] = ["and more"]
+    if len(named) > _LISTED:
+        named[_LISTED:] = ["and more"]
     return (
         "the control document has members that are not known to this driver's Headgate "
-        f"({__version__}), and do nothing; {remedy}: {'; '.join(found)}"
+        f"({__version__}), and do nothing; {remedy}: {'; '.join(named)}"
     )
 
 

@@ -44,7 +44,7 @@ class OfJob:
         said, problems = in_options(self.options, Scope.QUERY)
         properties = in_properties(self.properties, query)
         of_query = over(said, properties.query)
-        told = [*problems, *properties.problems]
+        told = [str(problem) for problem in (*problems, *properties.problems)]
         try:
             Forbearance().said_by(self.properties)
         except ValueError as error:

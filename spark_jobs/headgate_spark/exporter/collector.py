@@ -8,7 +8,6 @@ never written as 0.
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Optional, Union
 
@@ -20,6 +19,7 @@ from headgate_contract import metrics as m
 from headgate_spark.engine.executors import Executors
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.run import QueryRun
+from headgate_spark.exporter.labels import fitting
 from headgate_spark.planner.model import AlignmentSnapshot, QuerySnapshot, SourceSnapshot
 
 Family = Union[CounterMetricFamily, GaugeMetricFamily]
@@ -32,11 +32,6 @@ planning that asks a slow broker takes seconds."""
 MOST_NAMED = 5
 """Splits of one source that a metric names: a label must not have as many values as a topic has partitions."""
 
-LONGEST_LABEL = 600
-"""Bytes of a label's value. A source is called after all topics that it reads, and clients of Spark Connect name
-their queries, but the operator takes no page with a line of more than 4 KiB: three such labels fit, all of them
-quotes."""
-
 
 class DriverCollector(Collector):
     """Turns the driver's state into metric families, each with the label `application`."""
@@ -48,7 +43,7 @@ class DriverCollector(Collector):
         executors: Executors,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._application = application
+        self._application = fitting(application)
         self._governor = governor
         self._executors = executors
         self._clock = clock
@@ -61,7 +56,7 @@ class DriverCollector(Collector):
         for metric, labels, value in self._samples():
             if value is not None:
                 family = families.setdefault(metric.name, _family(metric))
-                family.add_metric([self._application, *(_fitting(label) for label in labels)], value)
+                family.add_metric([self._application, *(fitting(label) for label in labels)], value)
         yield from families.values()
 
     def describe(self) -> Iterable[Family]:
@@ -146,14 +141,6 @@ class DriverCollector(Collector):
             )
             if source.unread_partition is not None:
                 yield m.SOURCE_WATERMARK_HELD_BY_PARTITION, (*labels, source.unread_partition), 1.0
-
-
-def _fitting(label: str) -> str:
-    """Return a label's value; of one that is too long the beginning, and what tells it from others that begin so."""
-    encoded = label.encode()
-    if len(encoded) <= LONGEST_LABEL:
-        return label
-    return f"{encoded[: LONGEST_LABEL - 12].decode(errors='ignore')}… {zlib.crc32(encoded):08x}"
 
 
 def _begun(run: QueryRun) -> Iterator[Sample]:

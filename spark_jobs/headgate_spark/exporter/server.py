@@ -18,6 +18,7 @@ from headgate_spark import __version__
 from headgate_spark.engine.executors import Executors
 from headgate_spark.engine.governor import Governor
 from headgate_spark.exporter.collector import DriverCollector
+from headgate_spark.exporter.labels import fitting
 
 log = structlog.get_logger("headgate")
 
@@ -31,24 +32,24 @@ class Exporter:
 
     def __init__(self, application: str, lineage: str = "") -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # series that say nothing a scrape does not
-        self._application = application
+        self._application = fitting(application)
         self.registry = CollectorRegistry()
         self._batches = self._histogram(m.QUERY_BATCH_DURATION, _BATCH_BUCKETS)
         self._planner = self._histogram(m.PLANNER_DURATION, _PLANNER_BUCKETS)
         self._spark = self._gauge(m.SPARK_INFO)
         info = self._gauge(m.DRIVER_INFO)
-        info.labels(application=application, version=__version__, lineage=lineage).set(1)
+        info.labels(application=self._application, version=__version__, lineage=fitting(lineage)).set(1)
 
     def spark_is(self, version: str) -> None:
         self._spark.clear()
         self._spark.labels(application=self._application, version=version).set(1)
 
     def batch_took(self, query: str, seconds: float) -> None:
-        self._batches.labels(application=self._application, query=query).observe(seconds)
+        self._batches.labels(application=self._application, query=fitting(query)).observe(seconds)
 
     def forget(self, query: str) -> None:
         with suppress(KeyError):  # it had no batch
-            self._batches.remove(self._application, query)
+            self._batches.remove(self._application, fitting(query))
 
     @contextmanager
     def planner_call(self) -> Iterator[None]:

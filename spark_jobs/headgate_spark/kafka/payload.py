@@ -17,13 +17,14 @@ from datetime import datetime, timedelta
 from typing import Union
 
 from headgate_contract import EventTimeControl
+from headgate_contract.document import PAYLOAD_FORMATS
 from headgate_contract.newer import UTC, dataclass, moment_in
 from headgate_contract.settings.table import DECODER, OPTION
 from headgate_spark import event_time
 from headgate_spark.event_time import Decoder
 from headgate_spark.planner.event_times import Millis
 
-JSON = "Json"
+JSON = PAYLOAD_FORMATS[0]
 
 Path = tuple[Union[str, int], ...]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from headgate_contract import SourceControl
 from headgate_spark.planner.asked import AskedOfSources
 
 Millis = int
@@ -17,7 +18,7 @@ Millis = int
 
 BEFORE_ALL: Millis = -1
 """Earlier than every event time."""
-DEFAULT_MAX_FUTURE: Millis = 3_600_000
+DEFAULT_MAX_FUTURE: Millis = round(1000 * SourceControl().max_future_seconds)
 
 
 class Split(NamedTuple):

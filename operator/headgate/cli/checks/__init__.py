@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from headgate.api.status import QueryStatus
+from headgate.cli.view.words import whose
 from headgate.reconcile.readings import QueryMetrics
 
 
@@ -53,6 +54,7 @@ def found(check: str, of: str, said: Said) -> Iterator[CheckResult]:
 
 def unmet(query: str, told: QueryStatus | QueryMetrics, snapshots: Mapping[str, str | None]) -> Iterator[str]:
     """Yield what a query is declared to do and does not. `snapshots` is by source what it cannot tell of its own."""
+    query = whose(query, told.owner)
     if told.trigger_problem is not None:
         yield f"query {query} reacts no faster than its own trigger: {told.trigger_problem}"
     if told.real_time_refused is not None:

@@ -11,6 +11,7 @@ from headgate import __version__
 from headgate.api.status import Condition, ConditionStatus
 from headgate.cli.checks import RUNBOOK, CheckResult, Level, Said, found, unmet
 from headgate.cli.cluster.application import ClusterApplication
+from headgate.cli.view.words import whose
 from headgate.decision.driver import State
 from headgate.reconcile.ports import OF_ONE_QUERY, OutageReason
 from headgate.reconcile.readiness import CONTROL_PENDING
@@ -99,7 +100,8 @@ def _life(application: ClusterApplication) -> Said:
 def _queries(application: ClusterApplication) -> Said:
     for query in application.status.queries:
         if query.failure is not None:
-            yield Level.PROBLEM, f"query {query.name} has failed: {query.failure}", RUNBOOK
+            says = f"query {whose(query.name, query.owner)} has failed: {query.failure}"
+            yield Level.PROBLEM, says, RUNBOOK
         snapshots = {source.name: source.snapshot_problem for source in query.sources}
         for says in unmet(query.name, query, snapshots):
             yield Level.WARNING, says, RUNBOOK
@@ -137,7 +139,11 @@ def _control(application: ClusterApplication, now: float) -> Said:
 
 def _sources(application: ClusterApplication) -> Said:
     sources = [(query, source) for query in application.status.queries for source in query.sources]
-    lost = [(query.name, source) for query, source in sources if source.out_of_reach is not None]
+    lost = [
+        (whose(query.name, query.owner), source)
+        for query, source in sources
+        if source.out_of_reach is not None
+    ]
     for query, source in lost:
         says = f"the driver cannot reach source {source.name} of query {query}: {source.out_of_reach}"
         remedy = "check the broker's address, its certificates and the credentials, from the driver's pod"

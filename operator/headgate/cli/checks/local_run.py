@@ -10,6 +10,7 @@ from headgate.adapters.local.driver import driver_address
 from headgate.adapters.local.state_dir import StateDir
 from headgate.adapters.metrics.scrape import scrape
 from headgate.cli.checks import RUNBOOK, CheckResult, Level, Said, found, unmet
+from headgate.cli.view.words import whose
 from headgate.reconcile.ports import Outage
 from headgate.reconcile.readings import DriverMetrics
 from headgate_contract import ControlDocument
@@ -71,7 +72,7 @@ def _control(files: StateDir, driver: DriverMetrics) -> Said:
 
 def _sources(driver: DriverMetrics) -> Said:
     lost = [
-        f"the driver cannot reach source {name} of query {query}: {source.out_of_reach}"
+        f"the driver cannot reach source {name} of query {whose(query, reported.owner)}: {source.out_of_reach}"
         for query, reported in driver.queries.items()
         for name, source in reported.sources.items()
         if source.out_of_reach is not None

@@ -56,6 +56,11 @@ def control(published: int, in_force: int | None) -> str:
     return f"{published} published, {UNKNOWN if in_force is None else in_force} in force"
 
 
+def whose(query: str, owner: str | None) -> str:
+    """Return the name of a query with the user of Spark Connect who started it, whom to ask about it."""
+    return query if owner is None else f"{query} (owner {owner}, Spark Connect)"
+
+
 def live(real_time: bool | None) -> str:
     """Return what a query is that is in no backlog."""
     return "live in real-time mode" if real_time else "live"
