@@ -100,7 +100,7 @@ test: setup  ## Every test but those of test-door and test-spark-versions
 	$(BIN)/python -m pytest --numprocesses=4 --durations=40 --durations-min=5 --ignore=tests/door
 
 # A JVM for each kind of job, one after the other: side by side with other tests they wait for one another.
-test-door: setup jars classes  ## Every kind of job, governed by one property, and what becomes of it where the planner fails
+test-door: setup jars classes  ## Every kind of job, governed by one property; sessions, examples and real-time mode
 	$(BIN)/python -m pytest tests/door -n0
 
 # Without a JVM, without Go, and with few examples of each law: what a change of the cores breaks is seen at once.

@@ -67,7 +67,6 @@ SHARED = {
     **dict.fromkeys(("cli", "prometheus"), PROMETHEUS),
     **dict.fromkeys(("backfill", "spark"), SPARK),
     **dict.fromkeys(("kafka", "backfill/test_kafka.py", "runtime/test_topics.py"), KAFKA),
-    "benchmarks/test_soak.py": KAFKA,
     "api": ADMISSION,
     "cluster": NODES,
     "door": DOOR,

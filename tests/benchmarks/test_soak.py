@@ -1,4 +1,4 @@
-"""The soak in short: what it says of what grows; a driver of queries that come and go; a loop whose driver dies."""
+"""The soak in short: what it says of what grows, and a loop whose driver dies. Of a driver: `door/test_soak.py`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,9 @@ from hypothesis import strategies as st
 
 from benchmarks.local.statistics import slope_interval
 from benchmarks.soak import __main__ as soak
-from benchmarks.soak.scenario import Bench, slopes
-from benchmarks.soak.scenarios import driver, operator
-from support.driver import QUICK_START, SHARING
-from support.kafka import Broker
-from support.kafka_connector import connector_jars
+from benchmarks.soak.scenario import slopes
+from benchmarks.soak.scenarios import operator
 
-SCALE = 0.012
-"""Of two thousand restarts."""
-KINDS = ("threads", "descriptors", "sockets", "series", "objects")
 RESTARTS = 8
 
 
@@ -83,21 +77,3 @@ def test_a_loop_whose_driver_dies_again_and_again_holds_no_more_than_before(tmp_
         of_kind = [look[kind] for look in looks]
         assert of_kind[-1] - of_kind[1] < RESTARTS - 2, f"{kind}: {of_kind}"
     assert max(look["files"] for look in looks) < RESTARTS + 2, "one for each restart would be more"
-
-
-@pytest.mark.spark
-def test_queries_that_are_started_again_leave_nothing_in_a_driver(kafka: Broker, tmp_path: Path) -> None:
-    connector_jars()
-    bench = Bench(tmp_path, tmp_path, 1, print, broker=kafka, scale=SCALE)
-    quick = {"spark.driver.defaultJavaOptions": f"{QUICK_START} {SHARING}", "spark.driver.memory": "1g"}
-    restarts, batches, verdicts, looks = driver.soaked(
-        bench, bench.place("driver"), looks=4, batches=3, names=3, more=quick
-    )
-    assert restarts[-1] == 24
-    assert batches >= restarts[-1]
-    assert verdicts == 4
-    for kind in KINDS:
-        of_kind = [look[kind] for look in looks]
-        assert of_kind[-1] - of_kind[1] < 2 * restarts[0], (
-            f"{kind}: {of_kind}, {restarts[0]} restarts between two"
-        )

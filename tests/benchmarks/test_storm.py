@@ -24,7 +24,7 @@ NAMES = {
     "planner_killed",
     "verdict_flaps",
 }
-RECORDS, SEED = 200_000, 1
+RECORDS, SEED = 100_000, 1
 
 
 def test_faults_from_end_to_end_cost_no_record_and_double_none(tmp_path: Path) -> None:

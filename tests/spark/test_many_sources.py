@@ -45,7 +45,7 @@ def told(planner: ScriptedPlanner) -> list[tuple[int, list[str]]]:
 
 
 @pytest.mark.parametrize("combined", [union, join], ids=["union", "join"])
-@pytest.mark.parametrize("count", [1, 4, 5, 8, 32])
+@pytest.mark.parametrize("count", [1, 4, 5, 32])
 def test_a_trigger_asks_each_source_once(
     spark: SparkSession,
     planner: ScriptedPlanner,
@@ -83,7 +83,7 @@ def driver(spark: SparkSession) -> Iterator[Driver]:
         yield started
 
 
-@pytest.mark.parametrize("count", [1, 4, 5, 8, 32])
+@pytest.mark.parametrize("count", [1, 4, 5, 32])
 def test_all_sources_are_read_together(
     spark: SparkSession, driver: Driver, tmp_path: Path, count: int
 ) -> None:

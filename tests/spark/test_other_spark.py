@@ -62,6 +62,32 @@ def test_where_a_session_has_no_extension_those_streams_end_that_would_end_witho
     assert not ends or end.startswith("it ends, ")
 
 
+@pytest.mark.parametrize(
+    ("said", "value", "protects"),
+    [
+        ("rateLimit.recordsPerSecond", "5", True),
+        ("queries.copy.sources.orders.alignment.group", "all", True),
+        ("queries.copy.eu.sources.orders.after", "that", False),
+        ("paused", "true", True),
+        ("paused", "false", False),
+        ("interval", "1s", False),
+    ],
+)
+def test_a_query_is_protected_by_what_is_said_of_all_and_of_itself(
+    spark: SparkSession, said: str, value: str, protects: bool
+) -> None:
+    jvm, new_array = spark._jvm, spark.sparkContext._gateway.new_array
+    types, values = new_array(jvm.java.lang.Class, 2), new_array(jvm.java.lang.Object, 2)
+    find = jvm.java.lang.Class.forName
+    types[0], types[1] = find("java.util.Map"), find("java.lang.String")
+    properties = jvm.java.util.HashMap()
+    properties.put(f"spark.headgate.{said}", value)
+    values[0], values[1] = properties, "copy"
+    asked = find("dev.headgate.spark.Protection").getDeclaredMethod("byProperties", types)
+    asked.setAccessible(True)
+    assert asked.invoke(None, values) is protects
+
+
 LACKING = """
 public class Lacking extends java.net.URLClassLoader {
   private final java.util.List lacked;

@@ -15,8 +15,8 @@ from support.spark import ScriptedPlanner, governed, running, set_patience, wait
 
 pytestmark = pytest.mark.spark
 
-QUERIES, SOURCES = 60, 5
-"""300 streams."""
+QUERIES, SOURCES = 30, 5
+"""150 streams."""
 SPARE = 8
 """Connections and threads that come and go with the machine's pace: a new one where no other was free just then."""
 

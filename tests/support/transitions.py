@@ -174,9 +174,13 @@ class Edited:
 
 def fresh(resource: Manifest, *, is_behind: bool = False) -> Rested:
     """Return what an application comes to that is declared so from the beginning."""
+    return _declared(resource, is_behind=is_behind).rested()
+
+
+def _declared(resource: Manifest, *, is_behind: bool) -> Edited:
     edited = Edited(is_behind)
     edited.declare(resource)
-    return edited.rested()
+    return edited
 
 
 def check(resource: Manifest, before: Rested, after: Rested, ideal: Rested) -> None:
@@ -211,9 +215,8 @@ def walk(of: Field, kinds: Sequence[str], *, is_behind: bool = False) -> int:
     """
     values, begun = of.values(), whole()
     ideal = _fresh_whole(is_behind)
-    edited = Edited(is_behind)
-    edited.declare(begun)
-    before = edited.rested()
+    edited = _AT_THE_WHOLE.pop(is_behind, None) or _declared(begun, is_behind=is_behind)
+    before, edits_before = edited.rested(), edited.edits
     for kind in kinds:
         changed = with_value(begun, of.path, values[kind])
         edits = ((changed, fresh(changed, is_behind=is_behind), kind), (begun, ideal, f"back from {kind}"))
@@ -224,7 +227,12 @@ def walk(of: Field, kinds: Sequence[str], *, is_behind: bool = False) -> int:
             except Exception as error:
                 raise LawError(f"{of}: {name}: {error!r}") from error
             before = after
-    return edited.edits - 1
+    _AT_THE_WHOLE[is_behind] = edited
+    return edited.edits - edits_before
+
+
+_AT_THE_WHOLE: dict[bool, Edited] = {}
+"""By whether it is behind, an application that walks have led back to where they began; the next goes on with it."""
 
 
 @cache

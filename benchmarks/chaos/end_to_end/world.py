@@ -98,7 +98,11 @@ class World:
                 f"--out={self.out}",
                 f"--checkpoint=faulty:{self.checkpoint}",
                 conf=self._conf(folder),
-                environment={"PYTHONPATH": str(STEPS), "CLOCK_AHEAD": str(self.root / "clock")},
+                environment={
+                    "PYTHONPATH": str(STEPS),
+                    "CLOCK_AHEAD": str(self.root / "clock"),
+                    "SPARK_DIST_CLASSPATH": str(faulty_files.jar()),  # at the end: so `CLASSES` fits
+                },
             )
         )
         self._open[folder] = stack
@@ -165,7 +169,6 @@ class World:
             **connector_conf(),
             **store,
             **{f"spark.headgate.rateLimit.{name}": str(value) for name, value in limit.items()},
-            "spark.driver.extraClassPath": str(faulty_files.jar()),
             "spark.headgate.fence": "on",
             "spark.headgate.fence.takeOverAfter": "2s",
             "spark.sql.shuffle.partitions": "1",

@@ -17,6 +17,18 @@ final class SourceClasses extends ClassLoader {
     super(first);
   }
 
+  /**
+   * Finds none without a package. The planner names none, but Py4J asks for {@code org} and {@code org.apache} on the way to a class,
+   * and the loader of a Scala shell looks a bare name up in its compiler, which breaks what the shell's own thread compiles just then.
+   */
+  @Override
+  protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+    if (name.indexOf('.') < 0) {
+      throw new ClassNotFoundException(name);
+    }
+    return super.loadClass(name, resolve);
+  }
+
   /** Notes where a source has come from. */
   static void of(Object source) {
     ClassLoader loader = source.getClass().getClassLoader();

@@ -10,11 +10,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from zipfile import ZipFile
 
 import psutil
 import pytest
+from laws.cover import audit_checkpoints
 
 from headgate_contract import ControlDocument, QueryControl, SourceControl
 from headgate_contract.receiving import write
@@ -34,6 +36,7 @@ START_MS = 1_700_000_000_000
 WAIT_SECONDS = 240.0
 TOKEN = "of the tests"
 GAVE_UP = "Headgate governs no query of this driver from now on: "
+HOLDS = "Headgate holds source"
 
 
 @dataclass
@@ -68,9 +71,9 @@ class Job:
         """Wait until it has written what was sent."""
         self._until(lambda: len(self._values()) >= self.sent, f"{self.sent} rows")
 
-    def await_batch(self) -> None:
-        """Wait until it has planned a batch."""
-        self._until(lambda: planned(self.kind, self.query), "a batch")
+    def await_batches(self, count: int) -> None:
+        """Wait until it has planned so many batches."""
+        self._until(lambda: len(planned(self.kind, self.query)) >= count, f"{count} batches")
 
     def await_log(self, text: str, times: int = 1) -> None:
         """Wait until it has said something, so many times."""
@@ -141,35 +144,32 @@ def dying(folder: Path) -> str:
     return script(folder / "dying", f"echo started >> {folder}/starts; exit 7")
 
 
-def test_what_opens_a_notebook_is_not_taken_for_a_python(job: Job, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", "/usr/local/bin/jupyter")
-    job.start()
-    job.await_all()
-    assert job.planner().is_running()
-    assert GAVE_UP not in job.kind.log
-
-
 def echo(_folder: Path) -> str:
     """Return a program that is no Python, and prints its arguments."""
     return "/bin/echo"
 
 
-UNUSABLE = [
-    (
-        echo,
-        'spark.headgate.python names /bin/echo, which is no Python that starts a planner: it printed "-u -c ',
-    ),
-    (nowhere, "the planner's process cannot be started (Cannot run program "),
-    (too_old, "it needs Python 3.9 or newer, and "),
-    (dying, "the planner's process has ended 3 times before it could be asked"),
-]
-
-
-@pytest.mark.parametrize(("python", "reason"), UNUSABLE, ids=lambda each: getattr(each, "__name__", ""))
+@pytest.mark.parametrize(
+    ("python", "reason", "more"),
+    [
+        (
+            echo,
+            "spark.headgate.python names /bin/echo, which is no Python that starts a planner: it printed "
+            '"-u -c ',
+            {"interval": "1s", "paused": "false", "queries_copy_eu_sources_anything_after": "that"},
+        ),
+        (
+            nowhere,
+            "the planner's process cannot be started (Cannot run program ",
+            {"onFailure": "continue", "rateLimit_recordsPerSecond": "50000"},
+        ),
+    ],
+    ids=["what_protects_another_query_changes_nothing", "protected_but_to_continue"],
+)
 def test_a_job_whose_planner_cannot_be_started_runs_as_it_would_without_it_and_says_so_once(
-    job: Job, tmp_path: Path, python, reason: str
+    job: Job, tmp_path: Path, python: Callable[[Path], str], reason: str, more: dict[str, str]
 ):
-    job.start(python=python(tmp_path))
+    job.start(python=python(tmp_path), **more)
     job.await_all()
     assert job.has_all_once()
     job.await_log(GAVE_UP + reason)
@@ -179,50 +179,28 @@ def test_a_job_whose_planner_cannot_be_started_runs_as_it_would_without_it_and_s
         assert (
             "spark.headgate.python names it; if it is not there, name a Python 3.9 or newer" in job.kind.log
         )
-    if python is dying:
-        assert (tmp_path / "starts").read_text().count("started") == 3
 
 
-@pytest.mark.parametrize(("python", "reason"), UNUSABLE, ids=lambda each: getattr(each, "__name__", ""))
-def test_a_job_that_wants_to_be_governed_or_fail_fails(job: Job, tmp_path: Path, python, reason: str):
-    job.start(python=python(tmp_path), onFailure="fail")
+def test_a_job_that_wants_to_be_governed_or_fail_fails_after_three_starts(job: Job, tmp_path: Path):
+    job.start(python=dying(tmp_path), onFailure="fail")
     assert job.await_end() != 0
+    reason = "the planner's process has ended 3 times before it could be asked"
+    assert GAVE_UP + reason in job.kind.log
     assert f"Headgate cannot govern this query: {reason}" in job.kind.log
+    assert (tmp_path / "starts").read_text().count("started") == 3
     assert rows(job.kind, job.query) == []
 
 
-PROTECTIONS = {
-    "property": {"rateLimit_recordsPerSecond": "50000"},
-    "property_of_its_source": {"queries_copy_sources_anything_alignment_group": "all"},
-    "document": {},
-}
-"""Where it is said that the query must not run without a planner."""
-
-
-@pytest.mark.parametrize("where", PROTECTIONS)
-def test_a_query_that_is_protected_ends_where_its_planner_cannot_be_started(
-    job: Job, tmp_path: Path, where: str
+def test_a_query_that_the_control_document_protects_ends_where_its_planner_cannot_be_started(
+    job: Job, tmp_path: Path
 ):
-    if where == "document":
-        job.sources = {"anything": SourceControl(paused=True)}
-    job.start(python=nowhere(tmp_path), **PROTECTIONS[where])
+    """What else protects one: `spark/test_other_spark.py`."""
+    job.sources = {"anything": SourceControl(paused=True)}
+    job.start(python=too_old(tmp_path))
     assert job.await_end() != 0
-    assert "Headgate cannot govern this query: the planner's process cannot be started" in job.kind.log
+    assert "Headgate cannot govern this query: it needs Python 3.9 or newer, and " in job.kind.log
     assert "it ends, since nobody would keep its rate limit, alignment, `after` or pause" in job.kind.log
     assert rows(job.kind, job.query) == []
-
-
-def test_a_query_that_is_protected_runs_without_a_planner_where_that_is_said(job: Job, tmp_path: Path):
-    job.start(python=nowhere(tmp_path), onFailure="continue", **PROTECTIONS["property"])
-    job.await_all()
-    assert job.has_all_once()
-
-
-def test_what_protects_another_query_changes_nothing(job: Job, tmp_path: Path):
-    others = {"queries_copy_eu_sources_anything_after": "that", "paused": "false"}
-    job.start(python=nowhere(tmp_path), interval="1s", **others)
-    job.await_all()
-    assert job.has_all_once()
 
 
 def test_a_word_for_failures_that_is_none_ends_the_query_and_is_named(job: Job):
@@ -238,7 +216,7 @@ def test_patience_with_a_planner_that_hangs_has_an_end(
     """What the query then does is as where there is no planner; it is not asked again."""
     with a_job(kafka, tmp_path, "2 seconds") as job:
         job.kind.java_options = (
-            "-Dheadgate.planner.patienceMillis=1500 -Dheadgate.planner.callBudgetMillis=500"
+            "-Dheadgate.planner.patienceMillis=4000 -Dheadgate.planner.callBudgetMillis=1000"
         )
         job.start(**({"onFailure": said} if said else {}), rateLimit_recordsPerCheckpoint="1000")
         job.await_all()
@@ -293,36 +271,49 @@ def test_a_planner_of_somebody_else_that_comes_late_is_waited_for(job: Job, tmp_
         questions.close()
 
 
-def test_a_planner_that_is_killed_ten_times_is_started_again_and_nothing_is_lost_or_doubled(job: Job):
-    job.start()
-    job.await_all()
+@pytest.fixture(scope="module")
+def governed(kafka: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
+    """A job that goes on after each test of it. What opens a notebook is not taken for its planner's Python."""
+    folder = tmp_path_factory.mktemp("governed")
+    with a_job(kafka, folder) as made:
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("PYSPARK_DRIVER_PYTHON", "/usr/local/bin/jupyter")
+            made.start()
+        made.await_all()
+        yield made
+        assert made.has_all_once()
+        assert GAVE_UP not in made.kind.log
+        made.kind.kill()
+        assert audit_checkpoints(folder) > 0
+
+
+def test_a_planner_that_is_killed_ten_times_is_started_again_and_nothing_is_lost_or_doubled(governed: Job):
     for _ in range(10):
-        planner = job.planner()
+        planner = governed.planner()
         planner.kill()
         planner.wait(60)
-        job.send()
-        job.await_all()
-    assert job.has_all_once()
-    assert GAVE_UP not in job.kind.log
+        governed.send()
+        governed.await_all()
+    assert governed.has_all_once()
 
 
-def test_a_planner_that_stands_still_holds_its_queries_which_then_go_on(job: Job):
-    job.start(python=sys.executable)
-    job.await_all()
-    planner = job.planner()
+def test_a_planner_that_stands_still_holds_its_queries_which_then_go_on(governed: Job):
+    planner = governed.planner()
     planner.suspend()
-    before = rows(job.kind, job.query)
-    job.send()
-    job.await_log("Headgate holds source")
-    assert rows(job.kind, job.query) == before
+    before, held = rows(governed.kind, governed.query), governed.kind.log.count(HOLDS)
+    governed.send()
+    governed.await_log(HOLDS, held + 1)
+    assert rows(governed.kind, governed.query) == before
     planner.resume()
-    job.await_all()
-    assert job.has_all_once()
-    assert job.planner().pid == planner.pid
+    governed.await_all()
+    assert governed.has_all_once()
+    assert governed.planner().pid == planner.pid
 
 
-def test_a_planner_that_hangs_is_replaced(job: Job):
-    job.kind.java_options = "-Dheadgate.planner.hangsMillis=1000"
+def test_a_planner_that_hangs_is_replaced_and_a_stop_outlives_the_one_that_was_asked_for_it(job: Job):
+    """The next one is asked, and waits for the end of the batch that runs."""
+    job.kind.java_options = "-Dheadgate.planner.hangsMillis=2000 -Dheadgate.planner.callBudgetMillis=1000"
+    job.query = replace(job.query, millis_per_record=500)
     job.start()
     job.await_all()
     planner = job.planner()
@@ -332,6 +323,18 @@ def test_a_planner_that_hangs_is_replaced(job: Job):
     assert job.has_all_once()
     assert job.planner().pid != planner.pid
     assert not planner.is_running()
+
+    batches = len(planned(job.kind, job.query))
+    job.send()
+    job.await_batches(batches + 1)
+    planner, jvm = job.planner(), job.kind.jvm()
+    jvm.terminate()
+    job.await_log("stopping at the next batch boundary")
+    planner.suspend()
+    job.await_log("Headgate asks the next planner to stop")
+    assert job.await_end() == 128 + signal.SIGTERM
+    assert planned(job.kind, job.query) == committed(job.kind, job.query)
+    assert job.has_all_once()
 
 
 def once_only(folder: Path) -> str:
@@ -355,8 +358,8 @@ def test_a_query_whose_planner_is_given_up_goes_on_at_its_own_interval(kafka: Br
         assert job.has_all_once()
         later = [batch for batch in planned(job.kind, job.query) if batch not in governed]
         assert len(later) == 3
-        for batch in later:
-            assert planned_at(job.kind, job.query, batch) % interval < 1
+        begun = [planned_at(job.kind, job.query, batch) for batch in later]
+        assert min(after - before for before, after in pairwise(begun)) > interval / 2
 
 
 def test_a_query_that_is_to_be_governed_or_fail_fails_when_its_planner_is_given_up(job: Job, tmp_path: Path):
@@ -365,23 +368,6 @@ def test_a_query_that_is_to_be_governed_or_fail_fails_when_its_planner_is_given_
     job.planner().kill()
     assert job.await_end() != 0
     assert "Headgate cannot govern this query: the planner's process has ended 3 times" in job.kind.log
-
-
-@pytest.mark.parametrize("how", ["dies", "hangs"])
-def test_a_stop_outlives_the_planner_that_was_asked_for_it(job: Job, how: str):
-    """The next one is asked, and waits for the end of the batch that runs."""
-    job.kind.java_options = "-Dheadgate.planner.hangsMillis=1000 -Dheadgate.planner.callBudgetMillis=500"
-    job.query = replace(job.query, millis_per_record=1000)
-    job.start()
-    job.await_batch()
-    planner, jvm = job.planner(), job.kind.jvm()
-    jvm.terminate()
-    job.await_log("stopping at the next batch boundary")
-    planner.kill() if how == "dies" else planner.suspend()
-    job.await_log("Headgate asks the next planner to stop")
-    assert job.await_end() == 128 + signal.SIGTERM
-    assert planned(job.kind, job.query) == committed(job.kind, job.query) != []
-    assert job.has_all_once()
 
 
 def another_version(jar: Path) -> Path:
