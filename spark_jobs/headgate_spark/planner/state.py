@@ -155,9 +155,10 @@ class QueryState:
         """Ask whether the lag of a source puts the query into backlog, or lets it out; that is in force at once.
 
         `is_in_flight` tells of a source whether a batch of it is running. `told` are the sources that are asked, the
-        others vote as they did; `None`: all are.
+        others vote as they did; `None`: all are. In real-time mode it is only known of those how far they were read,
+        so that nobody votes without them.
         """
-        if not self.has_looked:
+        if not self.has_looked or (told is None and self.real_time.is_on):
             return
         is_known = self.read_to is not None and self.gate.epoch is not None
         behind = now + (self.gate.epoch or 0.0) - (self.read_to or 0.0) if is_known else None

@@ -1,7 +1,7 @@
 """The steps of a planning, each with its question.
 
 A step takes the query as it is and a draft, and returns a draft that is one step further. The query is left as it
-was, and is moved on only when the draft is kept (`answering`); but what alignment promises to the other queries of
+was, and is moved on only when the draft is kept (`query`); but what alignment promises to the other queries of
 a group stands from its step on. Which steps a query takes is in `pipelines`.
 """
 
