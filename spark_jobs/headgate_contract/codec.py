@@ -36,7 +36,7 @@ def encode(value: Any) -> Any:
         return {key: encode(v) for key, v in members if v is not None}
     if isinstance(value, Mapping):
         return {key: encode(v) for key, v in value.items()}
-    return value
+    return sorted(value) if kind is frozenset else value
 
 
 def decode(kind: type[T], value: Any, path: str = "") -> T:
@@ -114,6 +114,10 @@ def _members(kind: type) -> tuple[_Member, ...]:
 def _value(hint: Any, value: Any, path: str) -> Any:
     if hint in _WORDS:
         return _scalar(hint, value, path)
+    if hint == frozenset[str]:
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise DecodingError(f"{path}: expected a list of strings, got {_shown(value)}")
+        return frozenset(value)
     if get_origin(hint) is not Mapping:
         return decode(hint, value, path)
     if not isinstance(value, dict):

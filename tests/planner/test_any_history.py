@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.bucket import burst_of
-from headgate_spark.planner.model import Hold, HybridMemory, TakeUpTo
+from headgate_spark.planner.model import NOTHING_READ, Hold, TakeUpTo
 from support.examples import examples
 from support.planning_laws import RateLaw
 from support.scripted_spark import BASE, ScriptedSpark, Stream
@@ -126,7 +126,7 @@ class Watched:
 
     def restart(self) -> None:
         old = self.spark
-        memory = old.saved[-1] if old.saved else HybridMemory()
+        memory = old.saved[-1] if old.saved else NOTHING_READ
         self.spark = ScriptedSpark(*old.sources.values(), control=old.controlled, memory=memory, now=old.now)
         self.laws.clear()
 

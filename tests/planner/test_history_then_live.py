@@ -67,7 +67,7 @@ def test_the_end_is_kept_before_the_first_batch_and_the_switch_before_the_first_
     past, present = history(1000), live()
     spark = ScriptedSpark(present, past, control=control(live="history"))
     spark.run_until(lambda: past.pending == 0)
-    assert spark.saved == [HybridMemory({"history": {"0": 1000}})]
+    assert spark.saved == [HybridMemory({"history": {"0": 1000}}, frozenset())]
     spark.run_until(lambda: present.pending == 0)
     assert spark.saved[-1].finished == {"history"}
 
@@ -164,7 +164,7 @@ def test_an_answer_that_a_failed_save_has_kept_back_is_undone_and_the_memory_is_
         spark.now += 0.1
     spark.save = spark.saved.append
     spark.run_until(lambda: bool(spark.batches))
-    assert spark.saved == [HybridMemory({"history": {"0": 1000}})]
+    assert spark.saved == [HybridMemory({"history": {"0": 1000}}, frozenset())]
     assert spark.source("history").planned_records_total == sum(spark.sizes)
 
 

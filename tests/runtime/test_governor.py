@@ -28,6 +28,7 @@ from headgate_spark.exporter.collector import DriverCollector
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.event_times import Split
+from headgate_spark.planner.model import HybridMemory
 from support.asked import admit, plan
 from support.engine import begins, described, failure, noticed, services_with
 from support.event_logs import FakeEventTimes
@@ -589,7 +590,7 @@ def test_batches_that_run_again_are_counted_over_all_runs(governor, checkpoint):
     checkpoint.left = Resumption(7, repeats=False)
     opened(governor, 1, run="r4")
     assert governor.runs[0].state.memory.repeated == 2
-    assert [value["repeated"] for value in checkpoint.batches.values] == [1, 2]
+    assert [memory.repeated for memory in checkpoint.batches.values] == [1, 2]
 
 
 def test_a_checkpoint_that_cannot_be_read_keeps_no_query_from_running(governor, checkpoint):
@@ -636,8 +637,10 @@ def test_a_damaged_offset_of_one_source_holds_no_other_until_spark_has_told_of_i
     assert admit(governor, 1, '{"row":5}') == "survey:1,2"
 
 
-def test_what_a_later_version_remembers_is_ignored(governor, checkpoint):
-    checkpoint.batches.save({"repeated": 3, "colour": "blue"})
+def test_what_a_later_version_remembers_is_ignored(governor, checkpoint, tmp_path):
+    checkpoint.batches = Checkpoint(str(tmp_path / "ck"), lambda path: LocalDirectory(Path(path))).batches
+    (tmp_path / "ck.headgate").mkdir()
+    (tmp_path / "ck.headgate/batches.1.json").write_text('{"repeated": 3, "colour": "blue"}')
     opened(governor, 1)
     assert governor.runs[0].state.memory.repeated == 3
 
@@ -654,7 +657,7 @@ def test_what_a_later_version_remembers_is_ignored(governor, checkpoint):
 def test_a_new_checkpoint_in_the_place_of_an_old_one_begins_with_its_history(
     governor, checkpoint, left, waits
 ):
-    checkpoint.hybrid.save({"ends": {"replay": {"row": 5}}, "finished": ["replay"]})
+    checkpoint.hybrid.save(HybridMemory({"replay": {"row": 5}}, frozenset({"replay"})))
     checkpoint.left = left
     sources = {"replay": SourceControl(), "replay-2": SourceControl(after="replay")}
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(sources=sources)}))
@@ -689,7 +692,7 @@ def keeping(checkpoint, tmp_path):
     checkpoint.hybrid = kept.hybrid
     folder = tmp_path / "ck.headgate"
     folder.mkdir()
-    kept.hybrid.save({"ends": {"replay": {"row": 5}}, "finished": ["replay"]})
+    kept.hybrid.save(HybridMemory({"replay": {"row": 5}}, frozenset({"replay"})))
 
     def holds(content):
         (folder / "hybrid.2.json").write_bytes(content)

@@ -171,11 +171,11 @@ class Topics:
             ids.close()
 
 
-def ids_in(kept: Any) -> dict[str, Ids]:
-    """Return the ids by source that were kept as JSON; none were, where it is `None`."""
+def ids_in(kept: Any) -> Mapping[str, Ids]:
+    """Return the ids by source that were kept as JSON."""
     return {
         source: {topic: (cluster, found) for topic, (cluster, found) in ids.items()}
-        for source, ids in (kept or {}).items()
+        for source, ids in kept.items()
     }
 
 

@@ -149,10 +149,14 @@ Answer = Union[Hold, Take, TakeNothing, Wait, GoLive, Fail]
 class HybridMemory:
     """What a restart must know about histories; kept beside the checkpoint."""
 
-    ends: Mapping[str, Position] = field(default_factory=dict)
+    ends: Mapping[str, Position]
     """Where each history ends: its latest position at the query's first planning."""
-    finished: frozenset[str] = frozenset()
+    finished: frozenset[str]
     """Histories that have been read to their end: what waited for them never waits again."""
+
+
+NOTHING_READ = HybridMemory({}, frozenset())
+"""Of a query that was not planned yet."""
 
 
 # What happened

@@ -19,6 +19,7 @@ from headgate_spark.planner.lag_votes import Lag, LagVotes
 from headgate_spark.planner.limits import Span
 from headgate_spark.planner.memory import MemoryBound
 from headgate_spark.planner.model import (
+    NOTHING_READ,
     HybridMemory,
     Position,
     ReadLimit,
@@ -102,7 +103,7 @@ class QueryState:
         for place, state in enumerate(self.sources.values()):
             state.had_turn = (place - turns) % len(self.sources) - len(self.sources)
         self.gate = Gate(self.settings.intervals, now)
-        self.hybrid = Hybrid(where_it_goes_on(hybrid or HybridMemory(), resumed or {}))
+        self.hybrid = Hybrid(where_it_goes_on(hybrid or NOTHING_READ, resumed or {}))
         self.sizer = BatchSizer(memory, pace)
         self.alignment = alignment or QueryAlignment(name, Groups(), EventTimes())
         rates = {name: state.rate for name, state in self.sources.items()}
