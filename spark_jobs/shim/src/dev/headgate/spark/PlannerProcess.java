@@ -30,7 +30,7 @@ import scala.Option;
  * driver is.
  *
  * <p>It ends when this JVM does: that closes its standard input. Where it dies, another one is started, and each query is told to it anew;
- * until then streams are held, see {@link PlannerClient}. What it asks of the driver comes by a Py4J gateway that takes calls from whoever
+ * until then streams are held, see {@link Patience}. What it asks of the driver comes by a Py4J gateway that takes calls from whoever
  * has its token. All threads are daemons: none keeps a job's JVM from ending.
  */
 public final class PlannerProcess {
