@@ -7,13 +7,14 @@ other. Written by hand because the contract may import nothing but the standard 
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+from headgate_contract.nearest import did_you_mean
 
 T = TypeVar("T")
 _LONGEST = 60  # characters of a name that is told
@@ -71,8 +72,7 @@ def unknown(kind: Any, value: Any, path: str = "") -> Iterator[str]:
         hints = {member.key: member.hint for member in _members(kind)}  # type: ignore[arg-type]
         for key, inner in value.items():
             if key not in hints and not key.startswith("x-"):
-                close = difflib.get_close_matches(key, hints, n=1)
-                yield _join(path, key[:_LONGEST]) + (f"; did you mean {close[0]}?" if close else "")
+                yield _join(path, key[:_LONGEST]) + did_you_mean(key, hints)
             elif key in hints and inner is not None:
                 yield from unknown(hints[key], inner, _join(path, key))
 

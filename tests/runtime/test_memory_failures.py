@@ -17,8 +17,8 @@ from headgate_spark.engine.batch_memory import BatchMemory, MemoryFailure
 from headgate_spark.engine.checkpoint import Checkpoint
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.governor import Governor
-from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
 from headgate_spark.engine.resumption import Ends, Resumption
+from headgate_spark.engine.run_memory import BatchTooLarge, wants_memory
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.store import NumberedStore
 from headgate_spark.engine.task_memory import MemorySettings, uses

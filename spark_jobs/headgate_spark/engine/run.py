@@ -86,11 +86,6 @@ class QueryRun:
         self._has_ended = False
 
     @property
-    def governed(self) -> bool:
-        """False while the trigger is not known, and for triggers whose batches are not planned."""
-        return self.started.governed
-
-    @property
     def prepares_for_real_time(self) -> bool:
         """Whether it has never run, and its state is to have the form that real-time mode needs."""
         control, is_new = self.settings.control, self.state.resumption.is_new

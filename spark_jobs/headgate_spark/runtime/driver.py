@@ -270,7 +270,7 @@ def await_boundaries(runs: Sequence[QueryRun], deadline: float) -> None:
     ends with it.
     """
     for run in runs:
-        if run.governed and not run.at_boundary.wait(max(0.0, deadline - time.monotonic())):
+        if run.started.governed and not run.at_boundary.wait(max(0.0, deadline - time.monotonic())):
             log.warning(
                 "the grace period has passed; stopped in mid-batch, that batch repeats", query=run.name
             )
