@@ -71,16 +71,19 @@ class Watched:
     spark: ScriptedSpark
     laws: dict[str, RateLaw] = field(default_factory=lambda: defaultdict(RateLaw))
     passed_over: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    new_splits: int = 0
-    """Records in splits that have no position yet."""
+    new_partitions: int = 0
+    """Records in partitions that have no position yet."""
 
     def round(self) -> None:
         now, before = self.spark.now, self.spark.snapshot
         pending = {s.name: s.pending for s in self.spark.sources.values()}
         starts = {name: sum(s.start.values()) for name, s in self.spark.sources.items()}
         batches = len(self.spark.batches)
-        self.new_splits = sum(
-            n for s in self.spark.sources.values() for split, n in s.latest.items() if split not in s.start
+        self.new_partitions = sum(
+            n
+            for s in self.spark.sources.values()
+            for partition, n in s.latest.items()
+            if partition not in s.start
         )
         answers = self.spark.round()
         for name, answer in answers.items():
@@ -103,10 +106,10 @@ class Watched:
             assert planned <= limit.records_per_checkpoint
 
     def _check_grant(self) -> None:
-        """A new split is read whole, since only its source knows where it begins; nothing else is past the grant."""
+        """A new partition is read whole: its source alone knows where it begins; nothing else passes the grant."""
         grant = self.spark.snapshot.grant_records
         assert grant <= self.spark.controlled.batch.max_records
-        assert self.spark.batches[-1].total <= grant + self.new_splits
+        assert self.spark.batches[-1].total <= grant + self.new_partitions
 
     def _check_turns(self, answers, pending) -> None:
         for name, answer in answers.items():
@@ -158,7 +161,8 @@ def happen(run: Watched, event) -> None:
 
 def a_run() -> Watched:
     streams = (
-        Stream(name, {str(split): 100 * split for split in range(n + 1)}) for n, name in enumerate(NAMES)
+        Stream(name, {str(partition): 100 * partition for partition in range(n + 1)})
+        for n, name in enumerate(NAMES)
     )
     return Watched(ScriptedSpark(*streams, control=QueryControl()))
 
@@ -206,7 +210,7 @@ def test_a_rate_is_reached_while_records_are_pending_and_batches_are_shorter_tha
         batch=BatchControl(initial_records=10**8),
         sources={"flights": SourceControl(rate_limit=limit, rate_limit_during_backlog=limit)},
     )
-    stream = Stream("flights", {str(split): size for split, size in enumerate([10**9, *sizes])})
+    stream = Stream("flights", {str(partition): size for partition, size in enumerate([10**9, *sizes])})
     spark = ScriptedSpark(
         stream,
         control=control,

@@ -25,8 +25,8 @@ def control(backlog: bool = True, *, normal: float = 5, during: float | None = 6
     )
 
 
-def a_stream(pending: int = 10_000_000, name: str = "flights", splits: int = 4) -> Stream:
-    return Stream(name, {str(split): pending // splits for split in range(splits)})
+def a_stream(pending: int = 10_000_000, name: str = "flights", partitions: int = 4) -> Stream:
+    return Stream(name, {str(partition): pending // partitions for partition in range(partitions)})
 
 
 def gaps(spark: ScriptedSpark) -> list[float]:

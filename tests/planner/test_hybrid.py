@@ -103,7 +103,7 @@ def test_what_can_never_end_is_never_passed(after):
     assert hybrid.waits("a")
 
 
-def test_a_split_that_is_gone_is_not_waited_for():
+def test_a_partition_that_is_gone_is_not_waited_for():
     hybrid = a_hybrid(live="history")
     hybrid = hybrid.advanced({"history": ReadSoFar({"0": 0, "1": 0}, {"0": 10, "1": 10}, exhausted=False)})
     hybrid = hybrid.advanced({"history": ReadSoFar({"0": 10, "1": 4}, {"0": 10}, exhausted=False)})

@@ -312,7 +312,7 @@ def test_a_batch_repeated_from_the_offset_log_counts_as_measured():
 # Positions that change under us
 
 
-def test_a_split_that_is_gone_stays_where_it_is():
+def test_a_partition_that_is_gone_stays_where_it_is():
     stream = Stream("flights", {"0": 10}, start={"0": 0, "1": 7})
     spark = ScriptedSpark(stream, control=control())
     assert spark.round() == {"flights": TakeUpTo({"0": 10, "1": 7})}
@@ -326,7 +326,7 @@ def test_a_topic_that_was_created_anew_is_not_read_backwards():
     assert spark.source("flights").pending_records == 0
 
 
-def test_a_new_split_is_taken_by_its_source_at_the_next_planning():
+def test_a_new_partition_is_taken_by_its_source_at_the_next_planning():
     stream = a_stream(10)
     spark = ScriptedSpark(stream, control=control(0.2))
     spark.round()
@@ -372,8 +372,8 @@ def test_a_rate_is_kept_over_time(rate, pause):
     assert planned == pytest.approx(rate * (others[-1].planned_at - first.planned_at), rel=0.02, abs=2)
 
 
-def test_a_few_records_a_second_go_round_all_splits():
-    stream = Stream("flights", {str(split): 10**6 for split in range(8)})
+def test_a_few_records_a_second_go_round_all_partitions():
+    stream = Stream("flights", {str(partition): 10**6 for partition in range(8)})
     spark = ScriptedSpark(stream, control=limited(3))
     spark.run_for(60)
     assert min(stream.start.values()) >= 20
@@ -551,7 +551,7 @@ def test_looks_that_find_nothing_use_up_no_tokens():
     assert spark.sizes == [100]
 
 
-def test_a_new_split_that_was_taken_whole_is_a_debt_to_the_rate_limit():
+def test_a_new_partition_that_was_taken_whole_is_a_debt_to_the_rate_limit():
     stream = a_stream(10**6)
     spark = ScriptedSpark(stream, control=limited(10, interval=0.1))
     spark.run_for(1)

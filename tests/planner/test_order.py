@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
-from headgate_spark.planner.event_times import EventTimesUnknownError, Split
+from headgate_spark.planner.event_times import EventTimesUnknownError, Partition
 from headgate_spark.planner.model import (
     BatchReport,
     Hold,
@@ -147,11 +147,11 @@ def test_members_that_wait_for_another_keep_no_turn_from_the_others(ahead: int, 
 class SilentEventTimes(FakeEventTimes):
     """Of a source whose broker does not answer."""
 
-    def expect(self, ends: Mapping[Split, int]) -> None:
-        super().expect({split: end for split, end in ends.items() if split.source != "silent"})
+    def expect(self, ends: Mapping[Partition, int]) -> None:
+        super().expect({partition: end for partition, end in ends.items() if partition.source != "silent"})
 
-    def _ask(self, splits: Collection[Split]) -> None:
-        if any(split.source == "silent" for split in splits):
+    def _ask(self, partitions: Collection[Partition]) -> None:
+        if any(partition.source == "silent" for partition in partitions):
             raise EventTimesUnknownError("source silent: its broker does not answer")
 
 

@@ -470,15 +470,15 @@ class OfTransactions(Stream):
     looks: dict[str, list[First]] = field(default_factory=dict)
 
     def read_on(self, records: float) -> int:
-        self.latest = {split: end - 1 for split, end in self.latest.items()}
+        self.latest = {partition: end - 1 for partition, end in self.latest.items()}
         read = super().read_on(records)
-        self.latest = {split: end + 1 for split, end in self.latest.items()}
+        self.latest = {partition: end + 1 for partition, end in self.latest.items()}
         return read
 
     def look(self, source: str, places: Mapping[str, Sequence[int]], ends: Position) -> None:
-        for split, offsets in places.items() if source == self.name else ():
-            self.looks[split] = [
-                First(n, None, is_none=n == ends[split] - 1, until=ends[split]) for n in offsets
+        for partition, offsets in places.items() if source == self.name else ():
+            self.looks[partition] = [
+                First(n, None, is_none=n == ends[partition] - 1, until=ends[partition]) for n in offsets
             ]
 
     def known(self, source: str) -> Mapping[str, Sequence[First]] | None:

@@ -33,12 +33,12 @@ class Log:
 
     @property
     def stream(self) -> Stream:
-        return Stream("orders", {split: sum(parts) for split, parts in self.parts.items()})
+        return Stream("orders", {partition: sum(parts) for partition, parts in self.parts.items()})
 
-    def end_behind(self, split: str, at: int) -> int:
+    def end_behind(self, partition: str, at: int) -> int:
         """Return where the snapshot ends that `at` is in; `at`: it is in none."""
         begin = 0
-        for n, count in enumerate(self.parts[split]):
+        for n, count in enumerate(self.parts[partition]):
             begin += count
             if at < begin:
                 return begin if n % 2 == 0 else at
@@ -50,11 +50,11 @@ class Log:
             self.answer()
 
     def answer(self) -> None:
-        for split, place in self.searched[-1].items():
-            end = min(self.end_behind(split, place.begin), place.until)
-            connector = self.connectors.get(split, "shop")
+        for partition, place in self.searched[-1].items():
+            end = min(self.end_behind(partition, place.begin), place.until)
+            connector = self.connectors.get(partition, "shop")
             of_all = frozenset({(connector, None)} if connector is not None else ())
-            self.found[split] = SnapshotEnd(
+            self.found[partition] = SnapshotEnd(
                 begin=place.begin,
                 end=end,
                 until=place.until,
@@ -63,8 +63,8 @@ class Log:
                 over=self.over if end == place.until else of_all,
             )
 
-    def drop(self, source: str, splits: Collection[str]) -> None:
-        self.found = {split: end for split, end in self.found.items() if split not in splits}
+    def drop(self, source: str, partitions: Collection[str]) -> None:
+        self.found = {partition: end for partition, end in self.found.items() if partition not in partitions}
 
     def known(self, source: str) -> Mapping[str, SnapshotEnd] | None:
         return dict(self.found) if self.can_be_asked else None
@@ -423,7 +423,7 @@ def test_whatever_a_log_holds_all_is_read_and_no_batch_that_spans_a_snapshot_goe
     """From anywhere, with any number of snapshots, with answers that come now or later."""
     log = Log(topic)
     spark, stream = spark_with(log, control(during, most))
-    stream.start = {split: data.draw(st.integers(0, end)) for split, end in stream.latest.items()}
+    stream.start = {partition: data.draw(st.integers(0, end)) for partition, end in stream.latest.items()}
     for _ in range(400):
         log.answers = data.draw(st.booleans()) if len(log.searched) < 20 else True
         before, inside = dict(stream.start), {s: log.end_behind(s, at) for s, at in stream.start.items()}
@@ -452,7 +452,7 @@ def test_while_it_cannot_tell_it_is_asked_for_what_is_there_now() -> None:
     assert stream.start == {"t/0": 150}
 
 
-def test_splits_that_are_gone_are_dropped() -> None:
+def test_partitions_that_are_gone_are_dropped() -> None:
     log = Log({"t/0": (0, 30), "t/1": (0, 50)})
     spark, stream = spark_with(log)
     spark.run_until(lambda: stream.pending == 0)

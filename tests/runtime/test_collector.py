@@ -42,7 +42,7 @@ def test_records_that_do_not_count_are_named_by_partition_and_offset():
     ]
 
 
-def test_of_many_splits_all_are_counted_and_a_few_are_named():
+def test_of_many_partitions_all_are_counted_and_a_few_are_named():
     many = {f"f/{n}": n for n in range(500)}
     told = samples(unreadable=many, far_ahead=many)
     assert told[0][2] == 500.0

@@ -27,7 +27,7 @@ from headgate_spark.engine.services import Looks
 from headgate_spark.exporter.collector import DriverCollector
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_query import QueryAlignment
-from headgate_spark.planner.event_times import Split
+from headgate_spark.planner.event_times import Partition
 from headgate_spark.planner.model import HybridMemory
 from support.asked import admit, plan
 from support.engine import begins, described, failure, noticed, services_with
@@ -508,7 +508,7 @@ class Times(FakeEventTimes):
 
 def test_nobody_waits_for_a_run_that_has_ended_whatever_it_is_told_or_asked_then(checkpoint):
     def times() -> Times:
-        return Times({Split("replay", "row"): [0] * 5})
+        return Times({Partition("replay", "row"): [0] * 5})
 
     groups = Groups()
     governor = Governor(fakes(checkpoint, groups=groups, event_times=times))

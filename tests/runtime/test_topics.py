@@ -147,9 +147,9 @@ def descriptor(handle: int, **options: str) -> Descriptor:
 
 def _json(position: Mapping[str, int]) -> str:
     nested: dict[str, dict[str, int]] = {}
-    for split, offset in position.items():
-        topic, _, partition = split.partition("/")
-        nested.setdefault(topic, {})[partition] = offset
+    for partition, offset in position.items():
+        topic, _, number = partition.partition("/")
+        nested.setdefault(topic, {})[number] = offset
     return json.dumps(nested, separators=(",", ":"))
 
 

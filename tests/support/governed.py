@@ -75,7 +75,9 @@ class Driver:
                 open_fence=self._fence if is_fenced else lambda *_: None,
                 observer=Unmeasured(),
                 positions=positions,
-                find_beginnings=lambda options, splits: beginnings(spark.sparkContext._jvm, options, splits),
+                find_beginnings=lambda options, partitions: beginnings(
+                    spark.sparkContext._jvm, options, partitions
+                ),
                 open_topic_ids=lambda options: JvmTopicIds(spark.sparkContext._jvm, options),
                 file_bytes=jvm.file_bytes,
                 event_times=lambda: by_clients_of(spark.sparkContext._jvm),

@@ -19,7 +19,7 @@ from headgate_contract import ControlDocument, EventTimeControl, QueryControl
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.engine.services import Services
-from headgate_spark.planner.event_times import Split
+from headgate_spark.planner.event_times import Partition
 from headgate_spark.planner.model import Trigger as SparkTrigger
 from support.engine import Locks, MadeUpCheckpoint, Unmeasured, begins, described
 from support.event_logs import FakeEventTimes, Log
@@ -124,7 +124,7 @@ class GovernedQuery:
         self.restart()
 
     def _a_governor(self) -> Governor:
-        logs = {Split(name, f"{name}/0"): log for name, log in self.times.items()}
+        logs = {Partition(name, f"{name}/0"): log for name, log in self.times.items()}
         return Governor(
             Services(
                 acquire_lock=Locks().acquire,

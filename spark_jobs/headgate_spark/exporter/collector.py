@@ -30,7 +30,7 @@ PATIENCE_SECONDS = 0.25
 planning that asks a slow broker takes seconds."""
 
 MOST_NAMED = 5
-"""Splits of one source that a metric names: a label must not have as many values as a topic has partitions."""
+"""Partitions of one source that a metric names: a label must not have as many values as a topic has partitions."""
 
 LONGEST_LABEL = 600
 """Bytes of a label's value. A source is called after all topics that it reads, and clients of Spark Connect name

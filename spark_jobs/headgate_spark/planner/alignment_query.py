@@ -34,7 +34,7 @@ class QueryAlignment:
         self._group_of: dict[str, str] = {}
         self._columns: Columns = {}
         self._named: dict[str, Set[str]] = {}
-        """The splits of each source when it was last known which it has."""
+        """The partitions of each source when it was last known which it has."""
         self.refused: Mapping[str, str] = {}
         """Sources that are declared as members and can never tell event times, and why."""
 
@@ -130,7 +130,7 @@ class QueryAlignment:
             floor=_seconds(floor.time),
             drift=_seconds(membership.drift(source)),
             held_by=None if holder is None else holder.name,
-            held_by_partition=None if holder is None or holder.split is None else holder.split.split,
+            held_by_partition=None if holder is None or holder.partition is None else holder.partition.name,
             out_of_orderness=None if sampled is None else _seconds(sampled.out_of_orderness),
             unreadable=None if sampled is None else sampled.unreadable,
             far_ahead={} if sampled is None else sampled.far_ahead,
@@ -148,7 +148,7 @@ class QueryAlignment:
     # ------------------------------------------------------------------------------------------
 
     def _forget_gone(self, views: Sequence[Aligned]) -> None:
-        """Forget the splits that sources do not name any more."""
+        """Forget the partitions that sources do not name any more."""
         for view in views:
             if view.latest is None:
                 continue

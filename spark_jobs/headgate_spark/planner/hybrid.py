@@ -33,7 +33,7 @@ class ReadSoFar:
             return False
         start = self.start
         if self.latest is None:
-            return all(start.get(split, 0) >= last for split, last in end.items())
+            return all(start.get(partition, 0) >= last for partition, last in end.items())
         return all(start.get(s, 0) >= min(end[s], self.latest[s]) for s in end if s in self.latest)
 
 

@@ -1,6 +1,6 @@
 """The values that go into the planner and come out of it.
 
-Positions are counted in records per split (`{"0": 1200}`), whatever the source's own offset looks like: an
+Positions are counted in records per partition (`{"0": 1200}`), whatever the source's own offset looks like: an
 adapter in `headgate_spark.engine` translates. `None` stands for what is not known, and is never taken for 0.
 """
 
@@ -15,14 +15,14 @@ from headgate_contract.lag_votes import LagVoter
 from headgate_contract.newer import StrEnum, dataclass
 
 Position = Mapping[str, int]
-"""Offset of the next record to read, for each split."""
+"""Offset of the next record to read, for each partition."""
 
 
 class ReadLimit(StrEnum):
     """How a batch of a source can be bounded; the label `read_limit` of its metrics."""
 
     OFFSETS = "offsets"
-    """Any offset of any split can be an end: exact to the record (Kafka, replay)."""
+    """Any offset of any partition can be an end: exact to the record (Kafka, replay)."""
     ROWS = "rows"
     """The source takes a limit in rows, but its offsets mean nothing to us."""
     FILES = "files"
@@ -85,7 +85,7 @@ class TakeAll:
 
 @dataclass(frozen=True, slots=True)
 class TakeUpTo:
-    """Up to these positions: every split of the source, each between its start and its latest."""
+    """Up to these positions: every partition of the source, each between its start and its latest."""
 
     ends: Position
 
@@ -215,20 +215,20 @@ class AlignmentSnapshot:
     limit: float | None
     """No batch reads past it."""
     floor: float | None
-    """What the slowest active split of the group will have reached when what is planned has been read."""
+    """What the slowest active partition of the group will have reached when what is planned has been read."""
     drift: float | None
-    """Seconds by which the slowest split of the source will then be ahead of the floor: `maxDrift` where only its
+    """Seconds by which the slowest partition of the source will then be ahead of the floor: `maxDrift` where only its
     next record is past the limit, more where it was let read further before. `None` also where nothing limits it."""
     held_by: str | None
     """The slowest member (`query/source`), or the one for whose event time the group waits."""
     held_by_partition: str | None = None
-    """Which of its splits; `None` also for a query that has not told of any yet."""
+    """Which of its partitions; `None` also for a query that has not told of any yet."""
     out_of_orderness: float | None = None
     """Seconds by which records were seen to be later than some behind them; `None`: an index tells event times."""
     unreadable: Mapping[str, int] | None = None
-    """Splits of whose records none that was looked at has an event time, and the offset of one; `None`: not known."""
+    """Partitions none of whose records that were looked at has an event time, and one's offset; `None`: not known."""
     far_ahead: Mapping[str, int] = field(default_factory=dict)
-    """Splits with an event time that is too far ahead to count, and the offset of the first that was met."""
+    """Partitions with an event time that is too far ahead to count, and the offset of the first that was met."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,7 @@ class SourceSnapshot:
     unread_since: float | None = None
     """Nothing that it has not read has an earlier event time, in Unix seconds; `None`: not known, or all is read."""
     unread_partition: str | None = None
-    """The split whose first unread record is the oldest."""
+    """The partition whose first unread record is the oldest."""
     snapshot_problem: str | None = None
     """What keeps it from telling where its snapshot ends, with the remedy; `None`: nothing does, or it has none."""
     is_all_read: bool | None = None

@@ -341,7 +341,7 @@ def _part_of(asked: Question) -> Answer:
         grows_freely=query.in_force.spans,
         max_growth=query.settings.batch.max_growth,
     )
-    if count == 0 and not source.has_new_splits:
+    if count == 0 and not source.has_new_partitions:
         return Hold(HeldBy.NOTHING_PENDING)
     asked.booking.book(source, answer, count, current, asked.now)
     return answer

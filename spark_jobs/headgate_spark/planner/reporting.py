@@ -51,7 +51,7 @@ def _of_source(query: QueryState, booking: Booking, name: str, now: float) -> So
         alignment=query.alignment.snapshot(name),
         backlog_votes=query.votes.of_source(name),
         unread_since=None if behind is None else behind.bound,
-        unread_partition=None if behind is None else behind.split,
+        unread_partition=None if behind is None else behind.partition,
         is_all_read=None if behind is None else behind.is_all_read,
         snapshot_problem=query.snapshots.problem(name) if has_snapshot else None,
     )
