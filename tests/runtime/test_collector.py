@@ -16,8 +16,7 @@ from headgate_contract import metrics as m
 from headgate_contract.held import HeldBy
 from headgate_contract.lag_votes import LagVoter
 from headgate_spark import __version__
-from headgate_spark.exporter.collector import MOST_NAMED, DriverCollector, of_member
-from headgate_spark.exporter.server import Exporter
+from headgate_spark.exporter import MOST_NAMED, DriverCollector, Exporter, of_member
 from headgate_spark.planner.model import AlignmentSnapshot, QuerySnapshot, ReadLimit, SourceSnapshot
 from support.engine import MadeUpCheckpoint, a_run
 

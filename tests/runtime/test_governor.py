@@ -24,7 +24,7 @@ from headgate_spark.engine.executors import Executors
 from headgate_spark.engine.governor import Governor, verbs
 from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.engine.services import Looks
-from headgate_spark.exporter.collector import DriverCollector
+from headgate_spark.exporter import DriverCollector
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.event_times import Partition

@@ -33,7 +33,7 @@ from headgate_spark.engine.shim import DriverJvm, require_protocol
 from headgate_spark.engine.side_folder import tolerated
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.task_memory import MemoryGauge
-from headgate_spark.exporter.server import Exporter
+from headgate_spark.exporter import Exporter
 from headgate_spark.kafka.event_times import by_clients_of
 from headgate_spark.kafka.groups import JvmGroups, client_options
 from headgate_spark.kafka.lookups import JvmTopicIds, beginnings

@@ -1,26 +1,35 @@
-"""Metrics read off governor and executors at each scrape.
+"""The exporter: what the driver knows of its queries, in Prometheus' text format on a port of its own.
 
-Nothing is copied ahead of time: a scrape takes a snapshot of each run, so a value is as old as the run's last
-planning. Of a run that is planning just then it is what the scrape before has told. What is not known is left out,
-never written as 0.
+Metrics are read off governor and executors at each scrape. Nothing is copied ahead of time: a scrape takes a snapshot
+of each run, so a value is as old as the run's last planning. Of a run that is planning just then it is what the scrape
+before has told. What is not known is left out, never written as 0.
 """
 
 from __future__ import annotations
 
+import errno
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Optional, Union
+from contextlib import contextmanager, suppress
+from typing import Any, Optional, Union
 
+import structlog
+from prometheus_client import CollectorRegistry, Gauge, Histogram, disable_created_metrics
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from headgate_contract import RefusalReason
 from headgate_contract import metrics as m
+from headgate_contract.serving import BoundedServer, FreshPage
+from headgate_spark import __version__
 from headgate_spark.engine.executors import Executors
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.planner.model import AlignmentSnapshot, QuerySnapshot, SourceSnapshot
+
+log = structlog.get_logger("headgate")
 
 Family = Union[CounterMetricFamily, GaugeMetricFamily]
 Sample = tuple[m.Metric, tuple[str, ...], Optional[float]]
@@ -236,3 +245,76 @@ def _family(metric: m.Metric) -> Family:
     if metric.kind is m.MetricType.COUNTER:
         return CounterMetricFamily(metric.name.removesuffix("_total"), metric.help, labels=labels)
     return GaugeMetricFamily(metric.name, metric.help, labels=labels)
+
+
+# The server -------------------------------------------------------------------------------------
+
+PORTS_TRIED = 100
+_BATCH_BUCKETS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
+_PLANNER_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5)
+
+
+class Exporter:
+    """Serves the metrics of one driver."""
+
+    def __init__(self, application: str, lineage: str = "") -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # series that say nothing a scrape does not
+        self._application = application
+        self.registry = CollectorRegistry()
+        self._batches = self._histogram(m.QUERY_BATCH_DURATION, _BATCH_BUCKETS)
+        self._planner = self._histogram(m.PLANNER_DURATION, _PLANNER_BUCKETS)
+        self._spark = self._gauge(m.SPARK_INFO)
+        info = self._gauge(m.DRIVER_INFO)
+        info.labels(application=application, version=__version__, lineage=lineage).set(1)
+
+    def spark_is(self, version: str) -> None:
+        self._spark.clear()
+        self._spark.labels(application=self._application, version=version).set(1)
+
+    def batch_took(self, query: str, seconds: float) -> None:
+        self._batches.labels(application=self._application, query=query).observe(seconds)
+
+    def forget(self, query: str) -> None:
+        with suppress(KeyError):  # it had no batch
+            self._batches.remove(self._application, query)
+
+    @contextmanager
+    def planner_call(self) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self._planner.labels(application=self._application).observe(time.perf_counter() - began)
+
+    def serve(self, governor: Governor, executors: Executors, port: int, address: str) -> int:
+        """Serve on `port`, or on the next free one; returns it. Port 0 is any free port."""
+        self.registry.register(DriverCollector(self._application, governor, executors))
+        page = FreshPage(self._page)
+        server: BoundedServer = first_free(port, lambda candidate: BoundedServer((address, candidate), page))
+        server.start("headgate-metrics")
+        found = int(server.server_port)
+        if port not in (0, found):
+            log.warning("port is taken; metrics are served on the next free one", asked=port, port=found)
+        return found
+
+    def _page(self, accept: str) -> tuple[str, Callable[[], bytes]]:
+        encoder, content_type = choose_encoder(accept)
+        return content_type, lambda: encoder(self.registry)
+
+    def _gauge(self, metric: m.Metric) -> Gauge:
+        return Gauge(metric.name, metric.help, ("application", *metric.labels), registry=self.registry)
+
+    def _histogram(self, metric: m.Metric, buckets: tuple[float, ...]) -> Histogram:
+        labels = ("application", *metric.labels)
+        return Histogram(metric.name, metric.help, labels, buckets=buckets, registry=self.registry)
+
+
+def first_free(port: int, bind: Callable[[int], Any]) -> Any:
+    """Return what `bind` gives for the first port from `port` on that is not taken."""
+    for candidate in range(port, port + PORTS_TRIED):
+        try:
+            return bind(candidate)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or port == 0:
+                raise
+    raise OSError(
+        errno.EADDRINUSE, f"ports {port} to {port + PORTS_TRIED - 1} are all taken; give another one"
+    )
