@@ -1,8 +1,8 @@
 """The exporter: what the driver knows of its queries, in Prometheus' text format on a port of its own.
 
-Metrics are read off governor and executors at each scrape. Nothing is copied ahead of time: a scrape takes a snapshot
-of each run, so a value is as old as the run's last planning. Of a run that is planning just then it is what the scrape
-before has told. What is not known is left out, never written as 0.
+Metrics are read off governor and executors at each scrape. Nothing is copied ahead of time: a scrape takes a
+snapshot of each run, so a value is as old as the run's last planning. Of a run that is planning just then it is what
+the scrape before has told. What is not known is left out, never written as 0.
 """
 
 from __future__ import annotations
