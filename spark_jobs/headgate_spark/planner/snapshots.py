@@ -12,6 +12,7 @@ that goes on looks where it is.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import field
 from types import MappingProxyType
@@ -159,18 +160,18 @@ class Snapshots:
 
     def __init__(self, search: SnapshotEnds) -> None:
         self._search = search
-        self._sources: dict[str, _Source] = {}
+        self._sources: defaultdict[str, _Source] = defaultdict(_Source)
 
     def phase(self, source: str) -> bool:
-        return source in self._sources and self._sources[source].is_in_phase
+        return self._sources[source].is_in_phase
 
     def waits(self, source: str) -> bool:
         """Tell whether a source must not be read before it is known where its snapshot ends."""
-        return source in self._sources and self._sources[source].waits
+        return self._sources[source].waits
 
     def ends(self, source: str) -> Position | None:
         """Return where a batch that spans the snapshot ends; `None`: it is in none."""
-        return self._sources[source].ends if source in self._sources else None
+        return self._sources[source].ends
 
     def problem(self, source: str) -> str | None:
         """Return what keeps a source from telling where its snapshot ends, with the remedy; `None`: nothing does."""
@@ -180,7 +181,7 @@ class Snapshots:
 
     def endless(self, source: str) -> str | None:
         """Return which partition has a snapshot without an end, and what to do; `None`: none, or not for long."""
-        if source not in self._sources or (endless := self._sources[source].endless) is None:
+        if (endless := self._sources[source].endless) is None:
             return None
         return (
             f"partition {endless[0]}: for an hour no end of the snapshot was found, up to the record at offset "
@@ -191,7 +192,7 @@ class Snapshots:
 
     def stall(self, source: str) -> str | None:
         """Return which partition ended in a snapshot long ago, and what to do; `None`: none did."""
-        for partition in self._sources[source].stalled if source in self._sources else ():
+        for partition in self._sources[source].stalled:
             return (
                 f"partition {partition} ends with a record of a snapshot, and nothing says that the snapshot is "
                 "over; it counts as read until more comes. If the connector has failed in mid-snapshot, see its "
@@ -206,7 +207,7 @@ class Snapshots:
     def follow(self, state: SourceState, now: float) -> bool:
         """Take in where a source is and what was found; return whether its snapshot ends elsewhere than before."""
         known = self._search.known(state.name)
-        before = self._sources.setdefault(state.name, _Source())
+        before = self._sources[state.name]
         partitions: list[_Partition] = []
         if state.position is not None and state.latest is not None and state.is_counted:
             before.latest = {
