@@ -101,9 +101,7 @@ class OffsetGaps:
     def among_latest(self, found: Mapping[str, Found | None]) -> set[str]:
         """Return the partitions whose latest timestamp is that of a gap. Raises what the reader raises."""
         now = self._clock()
-        gaps = self.among(
-            {partition: last for partition, last in found.items() if self._is_doubtful(partition, last, now)}
-        )
+        gaps = self.among({p: last for p, last in found.items() if self._is_doubtful(p, last, now)})
         for partition, last in found.items():
             end = self._ends.get(partition)
             if last is None or partition in gaps:

@@ -86,9 +86,7 @@ class RecordTimes:
         return self._lookups.ends()
 
     def first_later(self, asked: Asked) -> Answers:
-        found = self._lookups.find(
-            {partition: max(at + 1, self._earliest) for partition, at in asked.items()}
-        )
+        found = self._lookups.find({p: max(at + 1, self._earliest) for p, at in asked.items()})
         gaps = self._gaps.among_later(asked, found)
         begins = {
             partition: first.offset + 1

@@ -135,9 +135,7 @@ class SourceSnapshots:
             self._failed(error)
             return False
         finally:
-            self._take(
-                {partition: search for partition, search in searches.items() if not search.is_open}, told
-            )
+            self._take({p: search for p, search in searches.items() if not search.is_open}, told)
         return True
 
     def _next(self, *, unknown: bool = False) -> dict[str, SearchRange]:

@@ -206,10 +206,8 @@ class Membership:
         """
         latest = [end for view in views for end in map(view.ends.get, view.start or ())]
         listed = [end is not None for end in latest]
-        partitions, ends = (
-            list(compress(rooms.partitions, listed)),
-            [end for end in latest if end is not None],
-        )
+        partitions = list(compress(rooms.partitions, listed))
+        ends = [end for end in latest if end is not None]
         known = rooms
         try:
             self._index.look(partitions, ends, now)

@@ -35,11 +35,7 @@ def fixed(
 
 
 def _within(latest: Position, ends: Position) -> Position:
-    return (
-        {partition: min(end, ends.get(partition, end)) for partition, end in latest.items()}
-        if ends
-        else latest
-    )
+    return {p: min(end, ends.get(p, end)) for p, end in latest.items()} if ends else latest
 
 
 def limits_of(source: str, span: Span, parts: Mapping[str, Part]) -> tuple[Position, ...]:
