@@ -101,7 +101,7 @@ def test_partitions_that_are_no_more_are_forgotten_and_no_others():
     index.locate(*columns(index, dict.fromkeys(partitions, 1)))
     for partition in partitions:
         index[partition].planned(2, limit=25)
-    index.keep("flights", {A.partition})
+    index.keep("flights", {A.name})
     assert [index[partition].reached(1) for partition in partitions] == [20, None, 20]
     assert [index[partition].looked_to for partition in partitions] == [3, None, 3]
     assert [index[partition].read_to(2) for partition in partitions] == [20, None, 20]

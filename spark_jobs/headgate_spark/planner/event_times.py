@@ -24,7 +24,7 @@ class Partition(NamedTuple):
     """One partition of one source of a query."""
 
     source: str
-    partition: str
+    name: str
 
 
 class Found(NamedTuple):
