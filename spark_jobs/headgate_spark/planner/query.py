@@ -315,7 +315,7 @@ def _plan(asked: Question) -> None:
     """Plan for every source that can be planned and has not been, nor was answered before in this round."""
     query, current, draft = asked.query, asked.round, Draft.of(asked)
     for step in pipeline_of(query.settings).steps:
-        draft = step(query, draft)
+        draft = step(draft)
         if draft.held is not None:
             current.held, current.runs_empty = draft.held, True
             return
