@@ -77,7 +77,7 @@ class Runtime:
             give_up=self._wants_to_end.set,
             stop_query=lambda run_id: self._driver.stop(run_id),  # noqa: PLW0108 -- it is not there yet
             positions=self._publisher,
-            find_beginnings=lambda options, splits: beginnings(self._driver.view, options, splits),
+            find_beginnings=lambda options, partitions: beginnings(self._driver.view, options, partitions),
             open_topic_ids=lambda options: JvmTopicIds(self._driver.view, options),
             file_bytes=lambda handle: self._driver.file_bytes(handle),  # noqa: PLW0108
             event_times=lambda: by_clients_of(self._driver.view),
