@@ -1,7 +1,7 @@
 """The exporter: what the driver knows of its queries, in Prometheus' text format on a port of its own.
 
-Metrics are read off governor and executors at each scrape. Nothing is copied ahead of time: a scrape takes a
-snapshot of each run, so a value is as old as the run's last planning. Of a run that is planning just then it is what
+Metrics are read off governor and executors at each scrape. Nothing is copied ahead of time: a scrape takes the
+figures of each run, so a value is as old as the run's last planning. Of a run that is planning just then it is what
 the scrape before has told. What is not known is left out, never written as 0.
 """
 
@@ -27,7 +27,7 @@ from headgate_spark import __version__
 from headgate_spark.engine.executors import Executors
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.run import QueryRun
-from headgate_spark.planner.model import AlignmentSnapshot, QuerySnapshot, SourceSnapshot
+from headgate_spark.planner.model import AlignmentFigures, QueryFigures, SourceFigures
 
 log = structlog.get_logger("headgate")
 
@@ -134,13 +134,13 @@ class DriverCollector(Collector):
         if batches.last is not None:
             yield m.QUERY_WATERMARK, query, batches.last.watermark
             yield m.QUERY_STATE_ROWS, query, batches.last.state_rows
-        if (snapshot := run.snapshot()) is None:
+        if (figures := run.figures()) is None:
             return
-        yield from _of_query(snapshot)
+        yield from _of_query(figures)
         read_to, newest = (event_time.reached, event_time.of_last_batch) if event_time else (None, None)
         ended_at = batches.last_ended_at
         event_time_lag = None if newest is None or ended_at is None else max(0.0, ended_at - newest)
-        for source in snapshot.sources:
+        for source in figures.sources:
             yield from _of_source(run.name, source)
             labels = (run.name, source.name)
             yield m.SOURCE_EVENT_TIME_LAG, labels, event_time_lag
@@ -178,25 +178,25 @@ def _cause(metric: m.Metric, why: str | None, *labels: str) -> Sample:
     return metric, (*labels, why or ""), None if why is None else 1.0
 
 
-def _of_query(snapshot: QuerySnapshot) -> Iterator[Sample]:
-    query = (snapshot.name,)
-    yield m.QUERY_BACKLOG, query, float(snapshot.backlog)
-    if snapshot.votes:
+def _of_query(figures: QueryFigures) -> Iterator[Sample]:
+    query = (figures.name,)
+    yield m.QUERY_BACKLOG, query, float(figures.backlog)
+    if figures.votes:
         yield m.QUERY_VOTES, query, 1.0
-    yield m.QUERY_REAL_TIME, query, None if snapshot.real_time is None else float(snapshot.real_time)
-    yield _cause(m.QUERY_REAL_TIME_REFUSED, snapshot.real_time_refused, snapshot.name)
-    yield m.QUERY_INTERVAL, query, snapshot.interval_seconds
-    yield m.QUERY_GRANT, query, snapshot.grant_records
-    yield m.QUERY_MEMORY_BOUND, query, snapshot.memory_bound_records
-    yield m.QUERY_COST_BOUND, query, snapshot.cost_bound_records
-    yield m.QUERY_THROUGHPUT, query, snapshot.throughput_records_per_second
-    if snapshot.watermark_held_by is not None:
-        yield m.QUERY_WATERMARK_HELD_BY, (snapshot.name, snapshot.watermark_held_by), 1.0
-    yield m.QUERY_BATCHES, (snapshot.name, "data"), float(snapshot.data_batches)
-    yield m.QUERY_BATCHES, (snapshot.name, "no_data"), float(snapshot.no_data_batches)
+    yield m.QUERY_REAL_TIME, query, None if figures.real_time is None else float(figures.real_time)
+    yield _cause(m.QUERY_REAL_TIME_REFUSED, figures.real_time_refused, figures.name)
+    yield m.QUERY_INTERVAL, query, figures.interval_seconds
+    yield m.QUERY_GRANT, query, figures.grant_records
+    yield m.QUERY_MEMORY_BOUND, query, figures.memory_bound_records
+    yield m.QUERY_COST_BOUND, query, figures.cost_bound_records
+    yield m.QUERY_THROUGHPUT, query, figures.throughput_records_per_second
+    if figures.watermark_held_by is not None:
+        yield m.QUERY_WATERMARK_HELD_BY, (figures.name, figures.watermark_held_by), 1.0
+    yield m.QUERY_BATCHES, (figures.name, "data"), float(figures.data_batches)
+    yield m.QUERY_BATCHES, (figures.name, "no_data"), float(figures.no_data_batches)
 
 
-def _of_source(query: str, source: SourceSnapshot) -> Iterator[Sample]:
+def _of_source(query: str, source: SourceFigures) -> Iterator[Sample]:
     labels = (query, source.name)
     yield m.SOURCE_INFO, (*labels, source.read_limit.value), 1.0
     yield m.SOURCE_PHASE, labels, float(source.phase)
@@ -219,7 +219,7 @@ def _of_source(query: str, source: SourceSnapshot) -> Iterator[Sample]:
             yield m.SOURCE_HELD_BACK, (*labels, reason.value), seconds
 
 
-def of_member(labels: tuple[str, str], alignment: AlignmentSnapshot) -> Iterator[Sample]:
+def of_member(labels: tuple[str, str], alignment: AlignmentFigures) -> Iterator[Sample]:
     """Yield how a source stands in its alignment group; `labels` are its query and itself."""
     yield m.SOURCE_ALIGNMENT_LIMIT, labels, alignment.limit
     yield m.SOURCE_ALIGNMENT_FLOOR, labels, alignment.floor

@@ -215,9 +215,9 @@ def test_a_member_that_has_been_silent_for_long_enough_is_waited_for_no_longer(
             (busy.name, 0): (6, START_MS + 5_000),
             (silent.name, 0): (5, START_MS + 4_000),
         }
-        snapshot = driver.governor.runs[0].snapshot()
-        assert snapshot is not None
-        assert snapshot.watermark_held_by == silent.name
+        figures = driver.governor.runs[0].figures()
+        assert figures is not None
+        assert figures.watermark_held_by == silent.name
 
 
 def test_queries_of_one_driver_wait_for_each_other(

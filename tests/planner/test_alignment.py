@@ -470,20 +470,20 @@ def test_queries_of_a_group_plan_at_the_smallest_interval_among_them():
     long = driver.query("long", backlog(interval=60, flights=member(1)), flights={"0": every(500, 9000)})
     driver.query("short", backlog(interval=5, weather=member(1)), weather={"0": every(500, 9000)})
     driver.run_for(5)
-    assert long.spark.snapshot.interval_seconds == 5
+    assert long.spark.figures.interval_seconds == 5
     driver.end("short")
     driver.run_for(100)
-    assert long.spark.snapshot.interval_seconds == 60
+    assert long.spark.figures.interval_seconds == 60
 
 
 def test_a_query_follows_one_that_starts_to_plan_more_often_while_its_own_gate_is_closed():
     driver = Driver()
     long = driver.query("long", live(600, flights=member(1)), flights={"0": every(500, 9000)})
     driver.run_for(5)
-    assert long.spark.snapshot.interval_seconds == 600
+    assert long.spark.figures.interval_seconds == 600
     driver.query("short", live(1, weather=member(1)), weather={"0": every(500, 9000)})
     driver.run_for(5)
-    assert long.spark.snapshot.interval_seconds == 1
+    assert long.spark.figures.interval_seconds == 1
     long.arrive("flights", "0", 9000)
     driver.run_for(5)
     assert long.ends == {"flights": {"0": 19}}
@@ -497,7 +497,7 @@ def test_a_query_follows_one_that_a_new_document_lets_plan_more_often():
     long.spark.control(live(600, flights=member(1)))
     short.spark.control(live(1, weather=member(1)))
     driver.run_for(5)
-    assert long.spark.snapshot.interval_seconds == 1
+    assert long.spark.figures.interval_seconds == 1
 
 
 def test_a_query_that_has_not_been_asked_yet_shortens_no_interval():
@@ -506,7 +506,7 @@ def test_a_query_that_has_not_been_asked_yet_shortens_no_interval():
     driver.run_for(5)
     QueryAlignment("opened", driver.groups, FakeEventTimes({})).control({"weather": member(1)}, driver.now)
     driver.run_for(5)
-    assert long.spark.snapshot.interval_seconds == 600
+    assert long.spark.figures.interval_seconds == 600
 
 
 def test_queries_that_are_all_started_anew_wait_for_each_other_again():
@@ -675,7 +675,7 @@ def test_limit_floor_drift_and_who_holds_the_group_are_told():
     assert (told.floor, told.limit, told.drift) == (0.044, 1.044, 1.0)
     assert (told.held_by, told.held_by_partition) == ("delays/weather", "1")
     assert query.spark.source("weather").alignment.drift == 0
-    assert query.spark.snapshot.watermark_held_by is None
+    assert query.spark.figures.watermark_held_by is None
 
 
 def test_a_member_whose_next_record_is_far_past_the_limit_is_no_further_ahead_than_the_drift():
@@ -744,7 +744,7 @@ def test_a_silent_source_that_the_group_no_longer_waits_for_still_holds_the_wate
     assert query.latest_read["flights"] == 8500
     query.arrive("flights", "0", 9000)
     driver.run_for(1)
-    assert query.spark.snapshot.watermark_held_by == "weather"
+    assert query.spark.figures.watermark_held_by == "weather"
 
 
 def test_a_source_without_event_times_is_named_and_its_siblings_are_aligned_without_it():

@@ -38,7 +38,7 @@ def control(names: tuple[str, ...], drift: float, idle_after: float, grant: int)
 
 def told_drifts(query: Query) -> list[float]:
     """Return what is told of how far its sources are ahead."""
-    standings = [source.alignment for source in query.spark.snapshot.sources]
+    standings = [source.alignment for source in query.spark.figures.sources]
     return [s.drift for s in standings if s is not None and s.drift is not None]
 
 

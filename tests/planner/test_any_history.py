@@ -75,7 +75,7 @@ class Watched:
     """Records in partitions that have no position yet."""
 
     def round(self) -> None:
-        now, before = self.spark.now, self.spark.snapshot
+        now, before = self.spark.now, self.spark.figures
         pending = {s.name: s.pending for s in self.spark.sources.values()}
         starts = {name: sum(s.start.values()) for name, s in self.spark.sources.items()}
         batches = len(self.spark.batches)
@@ -98,8 +98,8 @@ class Watched:
         rate = self.spark.source(name).rate_limit_records_per_second
         planned = sum(answer.ends.values()) - start if isinstance(answer, TakeUpTo) else 0
         source = self.spark.controlled.sources.get(name, SourceControl())
-        limit = source.rate_limit_during_backlog if self.spark.snapshot.backlog else source.rate_limit
-        cycle = self.spark.snapshot.interval_seconds + self.spark.controlled.min_pause_seconds
+        limit = source.rate_limit_during_backlog if self.spark.figures.backlog else source.rate_limit
+        cycle = self.spark.figures.interval_seconds + self.spark.controlled.min_pause_seconds
         burst = burst_of(rate, cycle, limit.max_burst_seconds) if limit and rate else 0.0
         self.laws[name].check(rate, burst, planned, now)
         if limit is not None and limit.records_per_checkpoint is not None:
@@ -107,7 +107,7 @@ class Watched:
 
     def _check_grant(self) -> None:
         """A new partition is read whole: its source alone knows where it begins; nothing else passes the grant."""
-        grant = self.spark.snapshot.grant_records
+        grant = self.spark.figures.grant_records
         assert grant <= self.spark.controlled.batch.max_records
         assert self.spark.batches[-1].total <= grant + self.new_partitions
 
@@ -121,7 +121,7 @@ class Watched:
             assert self.passed_over[name] <= PATIENCE
 
     def _check_counters(self, before) -> None:
-        after = self.spark.snapshot
+        after = self.spark.figures
         for was, is_now in zip(before.sources, after.sources, strict=True):
             assert is_now.planned_records_total >= was.planned_records_total
             assert is_now.processed_records_total <= is_now.planned_records_total
@@ -188,7 +188,7 @@ def test_whatever_happened_a_query_without_limits_reads_everything(history):
     run.spark.run_until(lambda: not any(s.pending for s in run.spark.sources.values()), within=3600)
     assert not any(s.pending for s in run.spark.sources.values())
     run.spark.run_for(20 * BASE)
-    assert [s.pending_records for s in run.spark.snapshot.sources] == [0, 0, 0]
+    assert [s.pending_records for s in run.spark.figures.sources] == [0, 0, 0]
 
 
 @settings(max_examples=examples(15), deadline=None)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headgate_contract import BacklogControl, BatchControl, LiveControl, QueryControl, SourceControl
 from headgate_contract.lag_votes import LagVoter
 from headgate_spark.planner.lag_votes import Lag, LagVotes
-from headgate_spark.planner.model import Position, ReadLimit, SourceSnapshot
+from headgate_spark.planner.model import Position, ReadLimit, SourceFigures
 from headgate_spark.planner.reporting import UNTOLD, Remark
 from headgate_spark.planner.unread import Behind, First, behind, places_to_look_at
 from support.scripted_spark import BASE, ScriptedSpark, Stream
@@ -106,8 +106,8 @@ def test_whatever_was_looked_at_the_truth_lies_between_what_is_told(
             assert found.oldest == found.bound == truth
 
 
-def snapshot(pending: int | None = 5) -> SourceSnapshot:
-    return SourceSnapshot(
+def figures(pending: int | None = 5) -> SourceFigures:
+    return SourceFigures(
         name="flights",
         read_limit=ReadLimit.OFFSETS,
         pending_records=pending,
@@ -161,7 +161,7 @@ def snapshot(pending: int | None = 5) -> SourceSnapshot:
 def test_a_lag_is_the_larger_of_both_and_unknown_while_it_could_be_on_either_side(
     own: float | None, found: Behind | None, lag: float | None
 ) -> None:
-    assert Lag(snapshot(), own, found, 1000.0).of(LagVoter.WATERMARK_LAG, 100.0) == lag
+    assert Lag(figures(), own, found, 1000.0).of(LagVoter.WATERMARK_LAG, 100.0) == lag
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_partition_that_was_not_looked_at_yet_starts_no_dwell_over_that_it_cou
     votes.follow(QueryControl(sources={"flights": SourceControl(backlog=backlog)}))
 
     def cast(now: float, found: Behind) -> None:
-        votes.cast({"flights": Lag(snapshot(), None, found, now)}, now)
+        votes.cast({"flights": Lag(figures(), None, found, now)}, now)
 
     cast(0.0, Behind(oldest=0.0, bound=0.0, partition="a"))
     for seconds in range(0, 70, 10):
@@ -192,7 +192,7 @@ def test_a_partition_that_was_not_looked_at_yet_starts_no_dwell_over_that_it_cou
 
 
 def test_a_source_with_nothing_pending_is_not_behind_whatever_is_known() -> None:
-    assert Lag(snapshot(0), None, Behind(), 1000.0).of(LagVoter.WATERMARK_LAG, 100.0) == 0.0
+    assert Lag(figures(0), None, Behind(), 1000.0).of(LagVoter.WATERMARK_LAG, 100.0) == 0.0
 
 
 def test_it_is_looked_where_the_source_is_and_where_it_will_be_and_nowhere_twice() -> None:
@@ -249,9 +249,9 @@ def test_one_lagging_partition_puts_a_query_without_watermark_into_backlog_and_n
     spark.planner.trigger_begins((), spark.now)
     spark.ask("flights")
     assert spark.planner.records_in_flight == 80, "the first batch is planned while nobody has looked yet"
-    assert not spark.planner.snapshot(spark.now).backlog
+    assert not spark.planner.figures(spark.now).backlog
     looks.answer()
-    told = spark.planner.snapshot(spark.now)
+    told = spark.planner.figures(spark.now)
     assert told.backlog
     assert told.sources[0].backlog_votes == (LagVoter.WATERMARK_LAG,)
     assert told.sources[0].unread_partition == "1"
@@ -263,7 +263,7 @@ def test_when_a_batch_ends_it_is_known_already_what_it_has_left_unread() -> None
     spark, _ = spark_with(looks, batch=BatchControl(initial_records=20, max_records=20))
     spark.arrivals = lambda _: looks.answer()  # what was asked for is there when the next trigger begins
     spark.round()
-    assert not spark.snapshot.backlog
+    assert not spark.figures.backlog
     spark.run_until(lambda: len(spark.batches) > 1, within=60)
     assert [first.offset for first in looks.found["0"]] == [0, 20]
     late = spark.batches[1].planned_at - spark.batches[0].ended_at
@@ -289,13 +289,13 @@ def test_in_real_time_mode_unread_records_tell_nothing_until_the_batch_has_ended
     looks = Looks({"0": [1000.0] * 2000})
     spark, stream = spark_with(looks, lag=30.0, live=LiveControl(real_time=True, batch_seconds=60))
     stream.latest["0"], spark.records_per_second = 10, 1000
-    told: list[SourceSnapshot] = []
+    told: list[SourceFigures] = []
 
     def arrive(seconds: float) -> None:
         stream.arrive(max(1, round(10 * seconds)))
         looks.answer()
         if seconds == 60:
-            told.append(spark.snapshot.sources[0])
+            told.append(spark.figures.sources[0])
 
     spark.arrivals = arrive
     spark.run_until(lambda: bool(told), within=120)
@@ -310,10 +310,10 @@ def test_while_it_cannot_tell_it_is_asked_for_what_is_unread_now_and_for_nothing
     spark.planner.trigger_begins((), spark.now)
     spark.ask("flights")
     assert looks.wanted == [({"0": (0, 30)}, {"0": 40})]
-    assert not spark.snapshot.backlog
+    assert not spark.figures.backlog
     looks.answer()
     looks.can_tell = True
-    assert spark.snapshot.backlog
+    assert spark.figures.backlog
     looks.can_tell = False
     spark.run_until(lambda: stream.pending == 0)
     spark.run_for(10)

@@ -17,14 +17,14 @@ from headgate_contract.held import HeldBy
 from headgate_contract.lag_votes import LagVoter
 from headgate_spark import __version__
 from headgate_spark.exporter import MOST_NAMED, DriverCollector, Exporter, of_member
-from headgate_spark.planner.model import AlignmentSnapshot, QuerySnapshot, ReadLimit, SourceSnapshot
+from headgate_spark.planner.model import AlignmentFigures, QueryFigures, ReadLimit, SourceFigures
 from support.engine import MadeUpCheckpoint, a_run
 
 LABELS = ("delays", "flights")
 
 
 def samples(**more: object) -> list[tuple[str, tuple[str, ...], float | None]]:
-    standing = AlignmentSnapshot(limit=None, floor=None, drift=None, held_by=None, **more)  # type: ignore[arg-type]
+    standing = AlignmentFigures(limit=None, floor=None, drift=None, held_by=None, **more)  # type: ignore[arg-type]
     found = ((metric.name, labels, value) for metric, labels, value in of_member(LABELS, standing))
     return [sample for sample in found if sample[2] is not None]
 
@@ -122,9 +122,9 @@ def test_names_of_any_length_leave_every_line_of_the_page_one_that_the_operator_
     assert len(told) == 2
 
 
-def known_of_a_source() -> SourceSnapshot:
+def known_of_a_source() -> SourceFigures:
     """A source of which everything is known."""
-    alignment = AlignmentSnapshot(
+    alignment = AlignmentFigures(
         limit=30.0,
         floor=10.0,
         drift=20.0,
@@ -134,7 +134,7 @@ def known_of_a_source() -> SourceSnapshot:
         unreadable={"f/1": 3},
         far_ahead={"f/0": 7},
     )
-    return SourceSnapshot(
+    return SourceFigures(
         name="flights",
         read_limit=ReadLimit.OFFSETS,
         pending_records=5,
@@ -158,7 +158,7 @@ def known_of_a_source() -> SourceSnapshot:
 
 def known_of_a_run() -> SimpleNamespace:
     """A run of which everything is known."""
-    snapshot = QuerySnapshot(
+    figures = QueryFigures(
         name="delays",
         backlog=True,
         interval_seconds=5.0,
@@ -178,7 +178,7 @@ def known_of_a_run() -> SimpleNamespace:
         name="delays",
         run_id="r1",
         lock=threading.RLock(),
-        snapshot=lambda: snapshot,
+        figures=lambda: figures,
         batches=SimpleNamespace(
             last=SimpleNamespace(watermark=100.0, state_rows=8),
             last_ended_at=120.0,

@@ -665,7 +665,7 @@ def test_a_new_checkpoint_in_the_place_of_an_old_one_begins_with_its_history(
     opened(governor, 1)
     opened(governor, 2)
     admit(governor, 1, '{"row":0}')
-    assert governor.runs[0].snapshot().sources[1].phase == waits
+    assert governor.runs[0].figures().sources[1].phase == waits
 
 
 DAMAGED = (
@@ -725,7 +725,7 @@ def test_a_damaged_memory_of_histories_fails_what_waits_for_one_and_names_file_a
     for handle in (3, 4):
         opened(governor, handle, run="r2")
     assert admit(governor, 3, '{"row":5}') == "survey:3,4"
-    assert [source.phase for source in governor.runs[0].snapshot().sources] == [False, False]
+    assert [source.phase for source in governor.runs[0].figures().sources] == [False, False]
 
 
 def test_a_damaged_memory_of_histories_is_nothing_to_a_query_without_one_until_it_has_one(governor, keeping):

@@ -346,5 +346,5 @@ class GovernedQuery:
     @property
     def planned(self) -> dict[str, int]:
         """What the planner of this run counts as planned, by source."""
-        snapshot = next((run.snapshot() for run in self.governor.runs), None)
-        return {} if snapshot is None else {s.name: s.planned_records_total for s in snapshot.sources}
+        figures = next((run.figures() for run in self.governor.runs), None)
+        return {} if figures is None else {s.name: s.planned_records_total for s in figures.sources}

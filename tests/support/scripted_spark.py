@@ -28,7 +28,7 @@ from headgate_spark.planner.model import (
     Hold,
     HybridMemory,
     Position,
-    QuerySnapshot,
+    QueryFigures,
     ReadLimit,
     Source,
     Survey,
@@ -417,11 +417,11 @@ class ScriptedSpark:
     # What is seen
 
     @property
-    def snapshot(self) -> QuerySnapshot:
-        return self.planner.snapshot(self.now)
+    def figures(self) -> QueryFigures:
+        return self.planner.figures(self.now)
 
     def source(self, name: str):
-        return next(s for s in self.snapshot.sources if s.name == name)
+        return next(s for s in self.figures.sources if s.name == name)
 
     def held_by(self, name: str) -> HeldBy | None:
         answer = self.answers[name]

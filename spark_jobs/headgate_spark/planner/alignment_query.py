@@ -15,7 +15,7 @@ from headgate_contract.held import HeldBy
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_member import Aligned, Membership, Part
 from headgate_spark.planner.event_times import EventTimes, EventTimesUnknownError, Millis
-from headgate_spark.planner.model import AlignmentSnapshot
+from headgate_spark.planner.model import AlignmentFigures
 from headgate_spark.planner.time_index import TimeIndex
 
 Columns = Mapping[str, Optional[EventTimeControl]]
@@ -117,7 +117,7 @@ class QueryAlignment:
                 parts |= {view.name: Part(view.start or {}, HeldBy.EVENT_TIME) for view in members}
         return parts
 
-    def snapshot(self, source: str) -> AlignmentSnapshot | None:
+    def figures(self, source: str) -> AlignmentFigures | None:
         """Return how a source stands in its group; `None`: it is in none."""
         if source not in self._group_of:
             return None
@@ -125,7 +125,7 @@ class QueryAlignment:
         floor = membership.floor
         holder = floor.unknown or floor.holder
         sampled = self._times.sampled(source)
-        return AlignmentSnapshot(
+        return AlignmentFigures(
             limit=_seconds(membership.limit),
             floor=_seconds(floor.time),
             drift=_seconds(membership.drift(source)),

@@ -209,7 +209,7 @@ class BatchReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlignmentSnapshot:
+class AlignmentFigures:
     """How one source stands in its alignment group. Event times are Unix seconds; `None` where there is none."""
 
     limit: float | None
@@ -232,7 +232,7 @@ class AlignmentSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceSnapshot:
+class SourceFigures:
     """One source, for metrics and status."""
 
     name: str
@@ -250,7 +250,7 @@ class SourceSnapshot:
     held_lately_seconds: Mapping[HeldBy, float] = field(default_factory=dict)
     """Of the last minute, by the reasons that held it then."""
     held_by: HeldBy | None = None
-    alignment: AlignmentSnapshot | None = None
+    alignment: AlignmentFigures | None = None
     """`None`: it is in no group."""
     backlog_votes: tuple[LagVoter, ...] = ()
     """Those by its lag with which it puts the query into backlog."""
@@ -265,7 +265,7 @@ class SourceSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class QuerySnapshot:
+class QueryFigures:
     """One query, for metrics and status."""
 
     name: str
@@ -279,7 +279,7 @@ class QuerySnapshot:
     """The size that the last batch was held to for what larger ones cost; `None`: it was not."""
     data_batches: int
     no_data_batches: int
-    sources: tuple[SourceSnapshot, ...]
+    sources: tuple[SourceFigures, ...]
     watermark_held_by: str | None = None
     """The silent source on which Spark's watermark waits."""
     votes: bool = False

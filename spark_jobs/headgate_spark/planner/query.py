@@ -24,13 +24,13 @@ from headgate_spark.planner.model import (
     Hold,
     HybridMemory,
     Position,
-    QuerySnapshot,
+    QueryFigures,
     Survey,
     TakeUpTo,
     Wait,
 )
 from headgate_spark.planner.pipelines import due, pipeline_of
-from headgate_spark.planner.reporting import Remark, remarks_of, snapshot_of
+from headgate_spark.planner.reporting import Remark, figures_of, remarks_of
 from headgate_spark.planner.rounds import Round
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.state import QueryState
@@ -241,10 +241,10 @@ class QueryPlanner:
         """Return what somebody may have to do something about now. `has_event_times`: batches have told some."""
         return remarks_of(self._query, self._booking, has_event_times=has_event_times)
 
-    def snapshot(self, now: float) -> QuerySnapshot:
+    def figures(self, now: float) -> QueryFigures:
         """Return the query for metrics and status. A lag that has grown while a batch runs is heard as well."""
         self._query.vote(self._booking.is_in_flight, now)
-        return snapshot_of(self._query, self._booking, now)
+        return figures_of(self._query, self._booking, now)
 
 
 def _to_survey(asked: Question) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from headgate_spark.planner.model import (
     Position,
     ReadLimit,
     Source,
-    SourceSnapshot,
+    SourceFigures,
     Trigger,
     TriggerKind,
 )
@@ -165,7 +165,7 @@ class QueryState:
         behind = now + (self.gate.epoch or 0.0) - (self.read_to or 0.0) if is_known else None
         lags = {
             name: Lag(
-                self.snapshot_of(name, now, in_flight=is_in_flight(name, now)),
+                self.figures_of(name, now, in_flight=is_in_flight(name, now)),
                 None if self._waits_for_another(name, is_in_flight, now) else behind,
                 None if self.gate.epoch is None else self.behind(name),
                 now + (self.gate.epoch or 0.0),
@@ -313,12 +313,12 @@ class QueryState:
     def _refills_in(self, source: str, now: float) -> float:
         return self.sources[source].rate.seconds_until(math.inf, now)
 
-    def snapshot_of(self, source: str, now: float, *, in_flight: bool) -> SourceSnapshot:
+    def figures_of(self, source: str, now: float, *, in_flight: bool) -> SourceFigures:
         """Return a source for metrics, status and votes, without what its alignment group knows."""
         state = self.sources[source]
         is_available_now = self.settings.trigger.kind is TriggerKind.AVAILABLE_NOW
         at_end = is_available_now or self.hybrid.has_finished(source)
-        return SourceSnapshot(
+        return SourceFigures(
             name=source,
             read_limit=ReadLimit.BYTES if state.is_cut_in_bytes else state.read_limit,
             pending_records=None if in_flight and not state.is_counted else state.pending,
