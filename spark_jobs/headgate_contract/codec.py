@@ -7,13 +7,14 @@ other. Written by hand because the contract may import nothing but the standard 
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+from headgate_contract.nearest import nearest
 
 T = TypeVar("T")
 _LONGEST = 60  # characters of a name that is told
@@ -46,7 +47,7 @@ def encode(value: Any) -> Any:
         return {key: encode(v) for key, v in members if v is not None}
     if isinstance(value, Mapping):
         return {key: encode(v) for key, v in value.items()}
-    return value
+    return sorted(value) if kind is frozenset else value
 
 
 def decode(kind: type[T], value: Any, path: str = "") -> T:
@@ -81,8 +82,7 @@ def unknown(kind: Any, value: Any, path: str = "") -> Iterator[UnknownMember]:
         hints = {member.key: member.hint for member in _members(kind)}  # type: ignore[arg-type]
         for key, inner in value.items():
             if key not in hints and not key.startswith("x-"):
-                close = difflib.get_close_matches(key, hints, n=1)
-                yield UnknownMember(_join(path, key[:_LONGEST]), close[0] if close else None)
+                yield UnknownMember(_join(path, key[:_LONGEST]), nearest(key, hints))
             elif key in hints and inner is not None:
                 yield from unknown(hints[key], inner, _join(path, key))
 
@@ -124,6 +124,10 @@ def _members(kind: type) -> tuple[_Member, ...]:
 def _value(hint: Any, value: Any, path: str) -> Any:
     if hint in _WORDS:
         return _scalar(hint, value, path)
+    if hint == frozenset[str]:
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise DecodingError(f"{path}: expected a list of strings, got {_shown(value)}")
+        return frozenset(value)
     if get_origin(hint) is not Mapping:
         return decode(hint, value, path)
     if not isinstance(value, dict):

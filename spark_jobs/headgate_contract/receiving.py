@@ -139,12 +139,8 @@ def take(text: str) -> Taken | Refusal:
         document = decode(ControlDocument, members)
     except DecodingError as error:
         return Refusal(RefusalReason.INVALID, str(error))
-    return Taken(document, members, _is_of_newer_form(version))
-
-
-def _is_of_newer_form(version: str) -> bool:
-    _, _, minor = version.partition(".")
-    return minor.isdecimal() and int(minor[:6]) > MINOR_VERSION
+    minor = version.partition(".")[2]
+    return Taken(document, members, minor.isdecimal() and int(minor[:6]) > MINOR_VERSION)
 
 
 def _version_refusal(version: object) -> Refusal | None:

@@ -91,8 +91,6 @@ def test_records_of_the_history_that_have_gone_since_the_cut_are_missed(
         backfill.Kafka(topic, servers).history(spark, cut)
     passed_over = backfill.Kafka(topic, servers | {"failOnDataLoss": "false"})
     assert offsets(passed_over.history(spark, cut)) == [4, 5]
-    of_an_earlier_version = {topic: {"0": 6, "1": 0}}
-    assert offsets(backfill.Kafka(topic, servers).history(spark, of_an_earlier_version)) == [4, 5]
 
 
 @pytest.mark.parametrize("wanted", ["", "false"])

@@ -108,13 +108,6 @@ def test_records_of_the_history_that_have_gone_are_missed(now: Spans, *, gone: b
         assert reason is None
 
 
-def test_a_cut_that_was_kept_without_beginnings_is_still_one() -> None:
-    cut = {"t": {"0": 50, "1": 0}}
-    assert kafka_history.ends_of(cut) == cut
-    assert kafka_history.begins_of(cut) == {}
-    assert kafka_history.lost(cut, KEPT) is None
-
-
 def test_a_cut_says_where_each_partition_begins_and_ends() -> None:
     cut = json.loads(json.dumps(KEPT))
     assert kafka_history.begins_of(cut) == {"t": {"0": 10, "1": 0}}

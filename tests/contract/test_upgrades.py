@@ -28,10 +28,9 @@ from headgate_contract.receiving import read, write
 from headgate_spark.backfill.journal import Journal, store_in
 from headgate_spark.backfill.matching import Matching, Side
 from headgate_spark.backfill.sources import Files, Kafka
-from headgate_spark.engine.batch_memory import BatchMemory, MemoryFailure
-from headgate_spark.engine.checkpoint import Checkpoint, history_in
+from headgate_spark.engine.batch_memory import MemoryFailure
+from headgate_spark.engine.checkpoint import Checkpoint
 from headgate_spark.engine.directory import LocalDirectory
-from headgate_spark.engine.topics import ids_in
 from headgate_spark.planner.model import HybridMemory
 from support.contract_versions import (
     CRD,
@@ -243,11 +242,11 @@ def test_where_histories_end_and_what_batches_and_topics_have_shown_outlives_an_
     checkpoint = Checkpoint(str(tmp_path / "ck"), lambda path: LocalDirectory(Path(path)))
 
     ended = HybridMemory({"archive": {"archive/0": 17}}, frozenset({"archive"}))
-    assert history_in(checkpoint.hybrid.load()) == ended
-    batches = BatchMemory.of(checkpoint.batches.load())
+    assert checkpoint.hybrid.load() == ended
+    batches = checkpoint.batches.load()
     assert (batches.repeated, batches.bound.grown_to) == (2, 250_000)
     assert batches.failure == MemoryFailure(batch=7, times=1, records=300_000)
-    assert ids_in(checkpoint.topics.load()) == {"flights": {"flights": ("cluster", "id")}}
+    assert checkpoint.topics.load() == {"flights": {"flights": ("cluster", "id")}}
 
 
 def test_a_backfill_goes_on_after_an_upgrade() -> None:

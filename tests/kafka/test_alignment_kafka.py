@@ -73,7 +73,7 @@ class Topic:
 
 @dataclass
 class Sink:
-    """What arrived: for each batch and split the number of records and the latest timestamp."""
+    """What arrived: for each batch and partition the number of records and the latest timestamp."""
 
     topics: Mapping[str, Topic]
     batches: list[dict[tuple[str, int], tuple[int, int]]] = field(default_factory=list)
@@ -83,11 +83,11 @@ class Sink:
         rows = frame.groupBy("topic", "partition").agg(sf.count("*").alias("n"), sf.max(stamp).alias("last"))
         self.batches.append({(r.topic, r.partition): (r.n, r.last) for r in rows.collect()})
 
-    def _records(self, split: tuple[str, int]) -> int:
-        return self.topics[split[0]].ramps[split[1]].records
+    def _records(self, partition: tuple[str, int]) -> int:
+        return self.topics[partition[0]].ramps[partition[1]].records
 
-    def _event_time(self, split: tuple[str, int], position: int) -> int:
-        return self.topics[split[0]].event_time(split[1], position)
+    def _event_time(self, partition: tuple[str, int], position: int) -> int:
+        return self.topics[partition[0]].event_time(partition[1], position)
 
     @property
     def count(self) -> int:
@@ -101,12 +101,14 @@ class Sink:
         positions = {(t.name, p): 0 for t in self.topics.values() for p in t.ramps}
         found = []
         for number, batch in enumerate(self.batches):
-            active = [split for split, at in positions.items() if at < self._records(split)]
-            for split, (n, _) in batch.items():
-                positions[split] += n
-            floor = min(self._event_time(split, positions[split]) for split in active)
-            late = {split: last - floor for split, (_, last) in batch.items() if last > floor + drift_ms}
-            found += [f"batch {number}: {split} is {ahead} ms ahead" for split, ahead in late.items()]
+            active = [partition for partition, at in positions.items() if at < self._records(partition)]
+            for partition, (n, _) in batch.items():
+                positions[partition] += n
+            floor = min(self._event_time(partition, positions[partition]) for partition in active)
+            late = {
+                partition: last - floor for partition, (_, last) in batch.items() if last > floor + drift_ms
+            }
+            found += [f"batch {number}: {partition} is {ahead} ms ahead" for partition, ahead in late.items()]
         return found
 
 
@@ -183,7 +185,7 @@ def test_the_others_are_held_thirty_seconds_ahead_of_a_slow_member_and_follow_it
     frame = matched.union(records(spark, kafka, slow.name))
     with governed(driver, frame, sink, tmp_path / "checkpoint"):
         wait_until(lambda: sink.count == 2 * 41 + 11, "what lies within the drift")
-        assert {split: last for batch in sink.batches for split, (_, last) in batch.items()} == {
+        assert {partition: last for batch in sink.batches for partition, (_, last) in batch.items()} == {
             (quick[0].name, 0): START_MS + 40_000,
             (quick[1].name, 0): START_MS + 40_000,
             (slow.name, 0): START_MS + 10_000,
@@ -213,9 +215,9 @@ def test_a_member_that_has_been_silent_for_long_enough_is_waited_for_no_longer(
             (busy.name, 0): (6, START_MS + 5_000),
             (silent.name, 0): (5, START_MS + 4_000),
         }
-        snapshot = driver.governor.runs[0].snapshot()
-        assert snapshot is not None
-        assert snapshot.watermark_held_by == silent.name
+        figures = driver.governor.runs[0].figures()
+        assert figures is not None
+        assert figures.watermark_held_by == silent.name
 
 
 def test_queries_of_one_driver_wait_for_each_other(

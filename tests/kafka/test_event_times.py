@@ -19,12 +19,12 @@ from headgate_spark.planner.event_times import (
     LateAnswers,
     Later,
     Latest,
+    Partition,
     Sampled,
-    Split,
 )
 from support.waiting import wait_until
 
-FLIGHTS, WEATHER = Split("flights", "f/0"), Split("weather", "w/0")
+FLIGHTS, WEATHER = Partition("flights", "f/0"), Partition("weather", "w/0")
 LATEST = -3
 """What is noted as asked for of the latest records."""
 
@@ -100,13 +100,13 @@ def asking(times: Times, budget_seconds: float) -> Iterator[KafkaEventTimes]:
     opened.close()
 
 
-def asked(event_times: KafkaEventTimes, *splits: Split) -> dict[Split, Found | None]:
+def asked(event_times: KafkaEventTimes, *partitions: Partition) -> dict[Partition, Found | None]:
     """Ask as each trigger does, until there is an answer."""
 
-    def answer() -> dict[Split, Found | None] | None:
+    def answer() -> dict[Partition, Found | None] | None:
         event_times.begin()
         try:
-            return event_times.first_later(dict.fromkeys(splits, 5))
+            return event_times.first_later(dict.fromkeys(partitions, 5))
         except EventTimesUnknownError:
             return None
 
@@ -201,7 +201,7 @@ def test_a_late_answer_on_the_latest_records_tells_up_to_where_it_holds(
         event_times.latest({FLIGHTS: 10})
     times.go.set()
 
-    def answer() -> dict[Split, Latest] | None:
+    def answer() -> dict[Partition, Latest] | None:
         if told := event_times.begin().latest:
             return dict(told)
         with suppress(EventTimesUnknownError):
@@ -337,7 +337,7 @@ def test_a_source_that_is_prepared_is_asked_before_the_first_planning_and_once(
         event_times.prepare("flights", 30.0)
     assert late(event_times).latest == {
         FLIGHTS: Latest(Found(7, 70), 10),
-        Split("flights", "f/1"): Latest(Found(7, 70), 20),
+        Partition("flights", "f/1"): Latest(Found(7, 70), 20),
     }
     assert times.asked == [{"f/0": LATEST, "f/1": LATEST}]
 

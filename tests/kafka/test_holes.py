@@ -19,7 +19,7 @@ from headgate_spark.planner.event_times import Found
 HOUR_MS = 3_600_000
 YEAR_MS = 365 * 24 * HOUR_MS
 NOW_MS = 2 * YEAR_MS
-SPLIT = "t/0"
+PARTITION = "t/0"
 
 
 class Kind(Enum):
@@ -57,7 +57,7 @@ class Log:
         return [Record(n, at) for n, (kind, at) in enumerate(self.entries[: self.end]) if kind in kinds]
 
     def find(self, asked: Mapping[str, int]) -> dict[str, Found | None]:
-        return {split: self._first(at) for split, at in asked.items()}
+        return {partition: self._first(at) for partition, at in asked.items()}
 
     def _first(self, at: int) -> Found | None:
         if at in (BEGINNING, END):
@@ -74,7 +74,11 @@ class Log:
 
     def read(self, asked: Mapping[str, int], most: int) -> dict[str, list[Record]]:
         self.reads.append(asked)
-        read = {split: self._read(at)[:most] for split, at in asked.items() if split not in self.silent}
+        read = {
+            partition: self._read(at)[:most]
+            for partition, at in asked.items()
+            if partition not in self.silent
+        }
         if len(read) < len(asked):
             raise UnansweredError(f"{self.silent} did not answer", read)
         return read
@@ -84,7 +88,7 @@ class Log:
         fetches = (left[0].offset - at) // self.fetched + 1 if left else 0
         return [record for record in left if record.offset < at + fetches * self.fetched]
 
-    def ends(self, partitions: Collection[str] = (SPLIT,)) -> dict[str, int]:
+    def ends(self, partitions: Collection[str] = (PARTITION,)) -> dict[str, int]:
         return dict.fromkeys(partitions, self.end)
 
     def close(self) -> None:
@@ -112,62 +116,62 @@ REPLAYED = [*records(10, 20), *MARKER, *records(30, 40), *MARKER]
     [(5, Found(0, 10)), (19, Found(1, 20)), (20, Found(3, 30)), (30, Found(4, 40)), (40, None)],
 )
 def test_a_record_that_a_marker_hides_is_found(after: int, found: Found | None):
-    assert times(Log(REPLAYED)).first_later({SPLIT: after}) == {SPLIT: found}
+    assert times(Log(REPLAYED)).first_later({PARTITION: after}) == {PARTITION: found}
 
 
 def test_the_latest_record_is_none_of_the_markers():
-    assert times(Log(REPLAYED)).latest([SPLIT]) == {SPLIT: Found(4, 40)}
+    assert times(Log(REPLAYED)).latest([PARTITION]) == {PARTITION: Found(4, 40)}
 
 
 def test_markers_before_records_that_are_stamped_ahead_change_nothing():
     ahead = NOW_MS + HOUR_MS // 2
     told = times(Log([*records(ahead), *MARKER, *records(ahead + 10), *MARKER]))
-    assert told.latest([SPLIT]) == {SPLIT: Found(2, ahead + 10)}
-    assert told.first_later({SPLIT: NOW_MS - 1}) == {SPLIT: Found(0, ahead)}
-    assert told.first_later({SPLIT: ahead}) == {SPLIT: Found(2, ahead + 10)}
+    assert told.latest([PARTITION]) == {PARTITION: Found(2, ahead + 10)}
+    assert told.first_later({PARTITION: NOW_MS - 1}) == {PARTITION: Found(0, ahead)}
+    assert told.first_later({PARTITION: ahead}) == {PARTITION: Found(2, ahead + 10)}
 
 
 def test_an_aborted_record_counts_where_it_is_read():
     entries = [*records(10), *aborted(500, 600), *MARKER, *records(20)]
-    assert times(Log(entries)).first_later({SPLIT: 10}) == {SPLIT: Found(1, 500)}
-    assert times(Log(entries)).latest([SPLIT]) == {SPLIT: Found(2, 600)}
-    assert times(Log(entries, committed=True)).first_later({SPLIT: 10}) == {SPLIT: Found(4, 20)}
-    assert times(Log(entries, committed=True)).latest([SPLIT]) == {SPLIT: Found(4, 20)}
+    assert times(Log(entries)).first_later({PARTITION: 10}) == {PARTITION: Found(1, 500)}
+    assert times(Log(entries)).latest([PARTITION]) == {PARTITION: Found(2, 600)}
+    assert times(Log(entries, committed=True)).first_later({PARTITION: 10}) == {PARTITION: Found(4, 20)}
+    assert times(Log(entries, committed=True)).latest([PARTITION]) == {PARTITION: Found(4, 20)}
 
 
 def test_what_is_not_committed_yet_is_not_there():
     log = Log([*records(10), *MARKER, (Kind.OPEN, 30), *records(40)], committed=True)
-    assert times(log).latest([SPLIT]) == {SPLIT: Found(0, 10)}
-    assert times(log).first_later({SPLIT: 10}) == {SPLIT: None}
+    assert times(log).latest([PARTITION]) == {PARTITION: Found(0, 10)}
+    assert times(log).first_later({PARTITION: 10}) == {PARTITION: None}
     log.committed = False
-    assert times(log).latest([SPLIT]) == {SPLIT: Found(3, 40)}
-    assert times(log).first_later({SPLIT: 10}) == {SPLIT: Found(2, 30)}
+    assert times(log).latest([PARTITION]) == {PARTITION: Found(3, 40)}
+    assert times(log).first_later({PARTITION: 10}) == {PARTITION: Found(2, 30)}
 
 
 def test_the_latest_record_is_found_before_a_long_aborted_transaction():
     """What is not read is far longer than what is looked at together."""
     log = Log([*records(*range(1000)), *MARKER, *aborted(*range(5000, 6000)), *MARKER], committed=True)
-    assert times(log).latest([SPLIT]) == {SPLIT: Found(999, 999)}
+    assert times(log).latest([PARTITION]) == {PARTITION: Found(999, 999)}
 
 
 def test_a_partition_with_nothing_but_holes_has_no_event_time_and_lacks_nothing():
     log = Log([*aborted(10, 20), *MARKER], committed=True)
     told = times(log)
     with capture_logs() as logs:
-        assert told.latest([SPLIT]) == {SPLIT: None}
+        assert told.latest([PARTITION]) == {PARTITION: None}
     assert logs == []
-    assert told.first_later({SPLIT: 0}) == {SPLIT: None}
+    assert told.first_later({PARTITION: 0}) == {PARTITION: None}
     assert told.sampled.unreadable == {}
 
 
 def test_a_record_dated_far_ahead_is_named_and_passed_over_among_markers_too():
     far = NOW_MS + 2 * HOUR_MS
     told = times(Log([*REPLAYED, *records(far, 50, 60), *MARKER]))
-    assert told.latest([SPLIT]) == {SPLIT: Found(8, 60)}
-    assert told.sampled.far_ahead == {SPLIT: 6}
-    assert told.first_later({SPLIT: 40}) == {SPLIT: Found(7, 50)}
+    assert told.latest([PARTITION]) == {PARTITION: Found(8, 60)}
+    assert told.sampled.far_ahead == {PARTITION: 6}
+    assert told.first_later({PARTITION: 40}) == {PARTITION: Found(7, 50)}
     last = times(Log([*REPLAYED, *records(far), *MARKER]))
-    assert last.latest([SPLIT]) == {SPLIT: Found(4, 40)}
+    assert last.latest([PARTITION]) == {PARTITION: Found(4, 40)}
 
 
 @given(
@@ -201,9 +205,9 @@ def test_where_timestamps_rise_the_answers_are_those_of_a_log_without_holes(
     told = times(log)
     for after in asked:
         expected = next((r for r in log.readable if r.timestamp > start + after), None)
-        found = told.first_later({SPLIT: start + after})[SPLIT]
+        found = told.first_later({PARTITION: start + after})[PARTITION]
         assert (found and found.offset) == (expected and expected.offset)
-        last = told.latest([SPLIT])[SPLIT]
+        last = told.latest([PARTITION])[PARTITION]
         assert (last and last.time) == max((r.timestamp for r in log.readable), default=None)
 
 
@@ -223,20 +227,20 @@ def holes(log: Log, clock: Callable[[], float]) -> OffsetGaps:
 
 
 def latest(log: Log) -> dict[str, Found | None]:
-    return log.find({SPLIT: LATEST_RECORD})
+    return log.find({PARTITION: LATEST_RECORD})
 
 
 def test_an_offset_is_read_once():
     log, clock = Log(list(REPLAYED)), Clock()
     told = holes(log, clock)
     for _ in range(3):
-        assert told.among({SPLIT: Found(2, NOW_MS), "u/0": None}) == {SPLIT}
-        assert told.among({SPLIT: Found(3, 30)}) == set()
-    assert log.reads == [{SPLIT: 2}, {SPLIT: 3}]
+        assert told.among({PARTITION: Found(2, NOW_MS), "u/0": None}) == {PARTITION}
+        assert told.among({PARTITION: Found(3, 30)}) == set()
+    assert log.reads == [{PARTITION: 2}, {PARTITION: 3}]
 
 
 def test_where_nobody_writes_transactions_the_end_is_read_once_and_after_a_jump():
-    log, clock = Log(records(NOW_MS), told_without=[SPLIT]), Clock()
+    log, clock = Log(records(NOW_MS), told_without=[PARTITION]), Clock()
     told = holes(log, clock)
     told.among_latest(latest(log))
     told.refresh()
@@ -249,7 +253,7 @@ def test_where_nobody_writes_transactions_the_end_is_read_once_and_after_a_jump(
     assert told.among_latest(latest(log)) == set()
     assert len(log.reads) == 1, "time has passed, so that it is no jump"
     log.entries += [(Kind.MARKER, round(clock.seconds * 1000) + 1500)]
-    assert told.among_latest(latest(log)) == {SPLIT}
+    assert told.among_latest(latest(log)) == {PARTITION}
     assert len(log.reads) == 2
 
 
@@ -260,7 +264,7 @@ def test_where_somebody_may_write_transactions_each_end_is_read(without: Collect
     for n in range(5):
         told.among_latest(latest(log))
         told.refresh()
-        assert told.may_be_in(SPLIT)
+        assert told.may_be_in(PARTITION)
         log.entries += records(NOW_MS + n + 1)
     assert len(log.reads) == 5
 
@@ -274,7 +278,7 @@ def test_who_writes_is_asked_less_often_where_that_takes_long_and_it_is_said_onc
             clock.seconds += 5
             return super().without_transactions(partitions)
 
-    log, clock = Busy(records(NOW_MS), told_without=[SPLIT]), Clock()
+    log, clock = Busy(records(NOW_MS), told_without=[PARTITION]), Clock()
     told = holes(log, clock)
     with capture_logs() as logs:
         for _ in range(21):
@@ -286,17 +290,17 @@ def test_who_writes_is_asked_less_often_where_that_takes_long_and_it_is_said_onc
 
 
 def test_where_a_hole_was_met_each_end_is_read_until_it_is_known_again_who_writes():
-    log, clock = Log(list(REPLAYED), told_without=[SPLIT]), Clock()
+    log, clock = Log(list(REPLAYED), told_without=[PARTITION]), Clock()
     told = holes(log, clock)
     told.refresh()
-    assert told.among_latest(latest(log)) == {SPLIT}
-    assert told.may_be_in(SPLIT)
+    assert told.among_latest(latest(log)) == {PARTITION}
+    assert told.may_be_in(PARTITION)
     for n in (1, 2):
         log.entries += records(NOW_MS + n)
         assert told.among_latest(latest(log)) == set()
     assert len(log.reads) == 3
     told.refresh()
-    assert not told.may_be_in(SPLIT)
+    assert not told.may_be_in(PARTITION)
     log.entries += records(NOW_MS + 3)
     assert told.among_latest(latest(log)) == set()
     assert len(log.reads) == 3
@@ -305,38 +309,38 @@ def test_where_a_hole_was_met_each_end_is_read_until_it_is_known_again_who_write
 def test_what_was_read_while_another_partition_was_silent_is_not_read_again():
     log = Log(list(REPLAYED), silent=["u/0"])
     told = holes(log, Clock())
-    found = {SPLIT: Found(2, NOW_MS), "u/0": Found(3, 30)}
+    found = {PARTITION: Found(2, NOW_MS), "u/0": Found(3, 30)}
     with pytest.raises(UnansweredError, match="u/0"):
         told.among(found)
     log.silent = ()
-    assert told.among(found) == {SPLIT}
-    assert log.reads == [{SPLIT: 2, "u/0": 3}, {"u/0": 3}]
+    assert told.among(found) == {PARTITION}
+    assert log.reads == [{PARTITION: 2, "u/0": 3}, {"u/0": 3}]
 
 
 def test_where_nobody_writes_transactions_answers_are_not_read_close_to_what_was_asked_for():
     """As they are where records are dense; a marker would lie further ahead, or hide little."""
-    log = Log(records(*range(0, 90_000, 500)), told_without=[SPLIT])
+    log = Log(records(*range(0, 90_000, 500)), told_without=[PARTITION])
     told = times(log)
-    told.latest([SPLIT])
+    told.latest([PARTITION])
     told.refresh()
     assert len(log.reads) == 1
     for at in range(0, 80_000, 100):
-        assert told.first_later({SPLIT: at}) == {SPLIT: Found(at // 500 + 1, (at // 500 + 1) * 500)}
+        assert told.first_later({PARTITION: at}) == {PARTITION: Found(at // 500 + 1, (at // 500 + 1) * 500)}
     assert len(log.reads) == 1
 
 
 def test_where_nobody_writes_transactions_any_more_a_marker_of_old_is_found():
-    log = Log([*REPLAYED, *records(NOW_MS)], told_without=[SPLIT])
+    log = Log([*REPLAYED, *records(NOW_MS)], told_without=[PARTITION])
     told = times(log)
-    told.latest([SPLIT])
+    told.latest([PARTITION])
     told.refresh()
-    assert told.first_later({SPLIT: 20}) == {SPLIT: Found(3, 30)}
+    assert told.first_later({PARTITION: 20}) == {PARTITION: Found(3, 30)}
 
 
 def test_how_far_records_are_out_of_order_is_told_where_they_are_looked_at_behind_a_marker():
     told = times(Log([*records(10, 60, 20, 70), *MARKER]))
     assert told.sampled.out_of_orderness is None, "the index alone was asked"
-    told.first_later({SPLIT: 5})
+    told.first_later({PARTITION: 5})
     assert told.sampled.out_of_orderness is None, "no more than whether there is a record was read"
-    told.latest([SPLIT])
+    told.latest([PARTITION])
     assert told.sampled.out_of_orderness == 40

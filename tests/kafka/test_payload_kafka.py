@@ -30,7 +30,7 @@ SENT_AGAIN_MS = 1_750_000_000_000
 DRIFT_MS = 60_000
 
 Value = bytes | None
-Split = tuple[str, int]
+Partition = tuple[str, int]
 
 
 @pytest.fixture
@@ -86,8 +86,8 @@ class Log:
 class Sink:
     """What arrived, by batch: how many records of each partition."""
 
-    logs: Mapping[Split, Log]
-    batches: list[Counter[Split]] = field(default_factory=list)
+    logs: Mapping[Partition, Log]
+    batches: list[Counter[Partition]] = field(default_factory=list)
 
     def take(self, frame: DataFrame, _: int) -> None:
         rows = frame.groupBy("topic", "partition").count().collect()
@@ -99,21 +99,21 @@ class Sink:
 
     def past_the_limit(self) -> list[str]:
         """Return the batches with a record later than the limit and the out-of-orderness of its partition."""
-        at: Counter[Split] = Counter()
+        at: Counter[Partition] = Counter()
         found = []
         for number, batch in enumerate(self.batches):
-            active = [split for split, log in self.logs.items() if at[split] < len(log.times)]
+            active = [partition for partition, log in self.logs.items() if at[partition] < len(log.times)]
             before, at = at, at + batch
-            times = [self.logs[split].event_time(at[split]) for split in active]
+            times = [self.logs[partition].event_time(at[partition]) for partition in active]
             limit = min((time for time in times if time is not None), default=FAR_AHEAD_MS) + DRIFT_MS
-            for split, log in self.logs.items():
-                latest = log.latest(before[split], at[split])
+            for partition, log in self.logs.items():
+                latest = log.latest(before[partition], at[partition])
                 if latest is not None and latest > limit + log.out_of_order_ms:
-                    found.append(f"batch {number}: {split} is {latest - limit} ms past the limit")
+                    found.append(f"batch {number}: {partition} is {latest - limit} ms past the limit")
         return found
 
 
-def filled(kafka: Broker, *logs: Log) -> tuple[str, dict[Split, Log]]:
+def filled(kafka: Broker, *logs: Log) -> tuple[str, dict[Partition, Log]]:
     """Make a topic of partitions with these records."""
     topic = kafka.topic(partitions=len(logs))
     send(

@@ -43,14 +43,14 @@ class Broker:
 
     def read(self, asked: Mapping[str, int], most: int) -> dict[str, Sequence[Record]]:
         return {
-            split: [Record(n + self.begins_at, 17, v) for n, v in enumerate(self.logs[split])][
+            partition: [Record(n + self.begins_at, 17, v) for n, v in enumerate(self.logs[partition])][
                 max(0, at - self.begins_at) :
             ][:most]
-            for split, at in asked.items()
+            for partition, at in asked.items()
         }
 
     def ends(self, partitions: Collection[str] = ()) -> dict[str, int]:
-        return {split: self.begins_at + len(self.logs[split]) for split in partitions}
+        return {partition: self.begins_at + len(self.logs[partition]) for partition in partitions}
 
     def close(self) -> None:
         self.closed += 1

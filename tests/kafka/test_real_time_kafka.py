@@ -19,7 +19,7 @@ from pyspark.sql.functions import window
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from headgate_contract import BacklogControl, LiveControl, QueryControl, ReentryControl, SourceControl
-from headgate_spark.planner.model import QuerySnapshot
+from headgate_spark.planner.model import QueryFigures
 from support.governed import NAME, Driver, driver_in
 from support.kafka import Broker, client_settings
 from support.kafka_records import Record, send, transaction
@@ -123,12 +123,12 @@ def by_windows(frame: DataFrame) -> DataFrame:
     return counts.selectExpr(f"concat(unix_seconds(within.start) DIV {WINDOW}, '=', count) AS value")
 
 
-def snapshot(driver: Driver) -> QuerySnapshot:
-    def found() -> QuerySnapshot | None:
+def figures(driver: Driver) -> QueryFigures:
+    def found() -> QueryFigures | None:
         for run in driver.governor.runs:
             with run.lock:
                 if run.name == NAME:
-                    return run.snapshot()
+                    return run.figures()
         return None
 
     return wait_until(found, "the query was asked for")
@@ -146,11 +146,11 @@ def await_of(query: StreamingQuery, condition: Callable[[], Any], what: str) -> 
 
 def await_lane(driver: Driver, query: StreamingQuery, *, real_time: bool | None) -> None:
     """`None`: in micro-batches, and not asked to be elsewhere."""
-    await_of(query, lambda: snapshot(driver).real_time is real_time, f"real-time mode is {real_time}")
+    await_of(query, lambda: figures(driver).real_time is real_time, f"real-time mode is {real_time}")
 
 
 def await_refusal(driver: Driver, query: StreamingQuery) -> str:
-    return str(await_of(query, lambda: snapshot(driver).real_time_refused, "a refusal"))
+    return str(await_of(query, lambda: figures(driver).real_time_refused, "a refusal"))
 
 
 def await_count(topics: Topics, query: StreamingQuery) -> None:
@@ -270,7 +270,7 @@ def test_a_transaction_with_nothing_behind_it_is_nothing_unread(
         await_of(query, lambda: len(topics.written) == 6, "the record of the transaction")
         ended = len(committed(tmp_path))
         await_of(query, lambda: len(committed(tmp_path)) >= ended + 4, "batches with nothing new")
-        assert snapshot(driver).real_time
+        assert figures(driver).real_time
     finally:
         query.stop()
 
@@ -338,7 +338,7 @@ def test_a_backlog_takes_it_back_to_micro_batches(
         said = replace(declared, backlog=True)
         driver.control(said)
         await_lane(driver, query, real_time=False)
-        assert snapshot(driver).backlog
+        assert figures(driver).backlog
         topics.add(10)
         wait_until(lambda: len(topics.written) == 15, "what came during the backlog")
         driver.control(declared)
@@ -415,7 +415,7 @@ def test_what_spark_refuses_stays_in_micro_batches_with_the_reason(
     query = refused.writer(topics, tmp_path / "checkpoint").start()
     try:
         assert refused.word in await_refusal(driver, query)
-        assert snapshot(driver).real_time is False
+        assert figures(driver).real_time is False
         before = driver.source(topics.into).processed_records_total
         topics.add(10)
         wait_until(lambda: driver.source(topics.into).processed_records_total >= before + 10, "it reads on")

@@ -34,7 +34,7 @@ class Broker:
         self.finds += 1
         if self.refuses_latest is not None and LATEST_RECORD in asked.values():
             raise PartitionError(f"partition t/0: org.apache.kafka.common.errors.{self.refuses_latest}")
-        return {split: self._first(at) for split, at in asked.items()}
+        return {partition: self._first(at) for partition, at in asked.items()}
 
     def _first(self, at: int) -> Found | None:
         if at in (BEGINNING, END):
@@ -50,7 +50,7 @@ class Broker:
     def read(self, asked: Mapping[str, int], most: int) -> dict[str, Sequence[Record]]:
         self.reads += 1
         records = [Record(n, stamp) for n, stamp in enumerate(self.stamps)]
-        return {split: records[at:][:most] for split, at in asked.items()}
+        return {partition: records[at:][:most] for partition, at in asked.items()}
 
     def without_transactions(self, partitions: Collection[str]) -> Collection[str]:
         return partitions

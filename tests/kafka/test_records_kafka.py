@@ -34,13 +34,16 @@ def test_large_values_come_in_parts_and_nothing_is_passed_over(
         parts = []
         while asked:
             parts.append(records.read(asked, RECORDS))
-            asked = {split: at for split, at in asked.items() if split not in parts[-1]}
+            asked = {partition: at for partition, at in asked.items() if partition not in parts[-1]}
     finally:
         records.close()
     assert len(parts) == PARTITIONS
     for part in parts:
-        assert sum(len(record.value or b"") for of_split in part.values() for record in of_split) <= 4 * SIZE
-        assert [[record.offset for record in of_split] for of_split in part.values()] == [[1, 2, 3]]
+        assert (
+            sum(len(record.value or b"") for of_partition in part.values() for record in of_partition)
+            <= 4 * SIZE
+        )
+        assert [[record.offset for record in of_partition] for of_partition in part.values()] == [[1, 2, 3]]
 
 
 def test_a_log_that_ends_before_the_place_asked_for_has_no_records(

@@ -32,7 +32,9 @@ class Log:
         self.reads += 1
         if self.at_a_time is not None:
             asked = dict(list(asked.items())[: self.at_a_time])
-        read = {split: self._read(at, most) for split, at in asked.items() if split not in self.silent}
+        read = {
+            partition: self._read(at, most) for partition, at in asked.items() if partition not in self.silent
+        }
         if len(read) < len(asked):
             raise UnansweredError(f"{self.silent} did not answer", read)
         return read
@@ -205,12 +207,12 @@ def test_the_latest_of_the_last_records_is_told():
 def test_partitions_for_whose_values_there_was_no_room_are_asked_for_again():
     log = Log([Record(n, 10 * n) for n in range(100)])
     log.at_a_time = 2
-    splits = [f"t/{n}" for n in range(5)]
+    partitions = [f"t/{n}" for n in range(5)]
     sampler = Sampler(log, log, valid)
-    assert sampler.first_later(dict.fromkeys(splits, 500), dict.fromkeys(splits, 0)) == dict.fromkeys(
-        splits, Found(51, 510)
+    assert sampler.first_later(dict.fromkeys(partitions, 500), dict.fromkeys(partitions, 0)) == dict.fromkeys(
+        partitions, Found(51, 510)
     )
-    assert sampler.latest(dict.fromkeys(splits, 0)) == dict.fromkeys(splits, Found(99, 990))
+    assert sampler.latest(dict.fromkeys(partitions, 0)) == dict.fromkeys(partitions, Found(99, 990))
 
 
 @given(length=st.integers(0, 300), end=st.integers(1, 300), time=st.integers(-1, 300))

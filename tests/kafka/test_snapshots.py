@@ -33,13 +33,17 @@ class Broker:
         if self.failures:
             self.failures -= 1
             raise RuntimeError("org.apache.kafka.common.errors.TimeoutException: no node")
-        found = {split: self._records(split, at) for split, at in asked.items() if split not in self.silent}
+        found = {
+            partition: self._records(partition, at)
+            for partition, at in asked.items()
+            if partition not in self.silent
+        }
         if silent := self.silent & asked.keys():
             raise UnansweredError(f"partition {min(silent)}: no records came within 5 s", found)
         return found
 
-    def _records(self, split: str, at: int) -> Sequence[Record]:
-        rows, changes = self.rows[split]
+    def _records(self, partition: str, at: int) -> Sequence[Record]:
+        rows, changes = self.rows[partition]
         return [Record(at, 0, self.value("true" if at < rows else "false"))] if at < rows + changes else []
 
     def close(self) -> None:
@@ -61,9 +65,9 @@ def searching(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., SourceS
 
 
 def ends(source: SourceSnapshots, broker: Broker) -> dict[str, int]:
-    source.search({split: SearchRange(0, sum(parts)) for split, parts in broker.rows.items()})
+    source.search({partition: SearchRange(0, sum(parts)) for partition, parts in broker.rows.items()})
     wait_until(lambda: len(source.known or {}) == len(broker.rows), "the ends")
-    return {split: found.end for split, found in (source.known or {}).items()}
+    return {partition: found.end for partition, found in (source.known or {}).items()}
 
 
 @pytest.mark.parametrize("connector", CONNECTORS)
@@ -74,7 +78,7 @@ def test_hundreds_of_partitions_are_searched_together(
     rows = {f"t/{n}": (draw.randint(0, 10**6), draw.randint(0, 10**6)) for n in range(300)}
     broker = Broker(rows, lambda flag: plain(CONNECTORS[connector](flag)))
     source = searching(broker)
-    assert ends(source, broker) == {split: count for split, (count, _) in rows.items()}
+    assert ends(source, broker) == {partition: count for partition, (count, _) in rows.items()}
     assert max(source.reads.values()) <= 64
     assert broker.reads <= 2 * 64
 
@@ -215,8 +219,8 @@ def test_a_record_that_does_not_tell_is_no_problem_behind_those_that_do(
     searching: Callable[..., SourceSnapshots],
 ) -> None:
     class Foreign(Broker):
-        def _records(self, split: str, at: int) -> Sequence[Record]:
-            return [Record(at, 0, b"?")] if at == 99 else super()._records(split, at)
+        def _records(self, partition: str, at: int) -> Sequence[Record]:
+            return [Record(at, 0, b"?")] if at == 99 else super()._records(partition, at)
 
     broker = Foreign({"t/0": (70, 30)})
     source = searching(broker)

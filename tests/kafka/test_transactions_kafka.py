@@ -33,7 +33,7 @@ DAY_MS = 86_400_000
 YEAR_MS = 365 * DAY_MS
 DRIFT_MS = 30_000
 
-Split = tuple[str, int]
+Partition = tuple[str, int]
 
 
 @pytest.fixture
@@ -74,9 +74,9 @@ def log_of(kafka: Broker, topic: str, partition: int, isolation: str) -> Log:
 
 @dataclass
 class Sink:
-    """What arrived: for each batch and split the number of records, the offset behind them, the latest timestamp."""
+    """What arrived: for each batch and partition how many records, the offset behind them, the last timestamp."""
 
-    batches: list[dict[Split, tuple[int, int, int]]] = field(default_factory=list)
+    batches: list[dict[Partition, tuple[int, int, int]]] = field(default_factory=list)
 
     def take(self, frame: DataFrame, _: int) -> None:
         rows = frame.groupBy("topic", "partition").agg(
@@ -88,19 +88,26 @@ class Sink:
 
     def count(self, topic: str | None = None) -> int:
         return sum(
-            n for batch in self.batches for split, (n, _, _) in batch.items() if topic in (None, split[0])
+            n
+            for batch in self.batches
+            for partition, (n, _, _) in batch.items()
+            if topic in (None, partition[0])
         )
 
-    def past_the_limit(self, logs: Mapping[Split, Log]) -> list[str]:
+    def past_the_limit(self, logs: Mapping[Partition, Log]) -> list[str]:
         """Return the batches with a record later than the slowest member, as it is after them, and the drift."""
         positions = dict.fromkeys(logs, 0)
         found = []
         for number, batch in enumerate(self.batches):
-            active = [split for split, at in positions.items() if at < logs[split].end]
-            positions |= {split: end for split, (_, end, _) in batch.items()}
-            floor = min(logs[split].event_time(positions[split]) for split in active)
-            late = {split: last - floor for split, (_, _, last) in batch.items() if last > floor + DRIFT_MS}
-            found += [f"batch {number}: {split} is {ahead} ms ahead" for split, ahead in late.items()]
+            active = [partition for partition, at in positions.items() if at < logs[partition].end]
+            positions |= {partition: end for partition, (_, end, _) in batch.items()}
+            floor = min(logs[partition].event_time(positions[partition]) for partition in active)
+            late = {
+                partition: last - floor
+                for partition, (_, _, last) in batch.items()
+                if last > floor + DRIFT_MS
+            }
+            found += [f"batch {number}: {partition} is {ahead} ms ahead" for partition, ahead in late.items()]
         return found
 
 
@@ -156,8 +163,8 @@ def test_no_record_is_past_the_limit_and_none_is_held_whenever_transactions_end(
     send(kafka.bootstrap, written, [Record(1, start + 10_000 * n) for n in range(60)])
     fill(kafka.bootstrap, other, [Ramp(0, 1_200, start, 500)])
     wait_until(lambda: kafka.latest(written) == {0: 12 * 26, 1: 60}, "the last marker")
-    splits = [(written, 0), (written, 1), (other, 0)]
-    logs = {split: log_of(kafka, *split, isolation) for split in splits}
+    partitions = [(written, 0), (written, 1), (other, 0)]
+    logs = {partition: log_of(kafka, *partition, isolation) for partition in partitions}
     driver.control(aligned(200, written, other, idle_after=0))
     sink = Sink()
     writer = frame_of(spark, kafka, isolation, written, other).writeStream.queryName(NAME)
@@ -209,7 +216,7 @@ def test_the_others_are_held_ahead_of_the_last_record_and_not_of_its_marker(
     finally:
         query.stop()
     assert query.exception() is None
-    last = {split: last for batch in sink.batches for split, (_, _, last) in batch.items()}
+    last = {partition: last for batch in sink.batches for partition, (_, _, last) in batch.items()}
     assert last == {(slow, 0): start + 20_500, (quick, 0): start + 50_000}
 
 
@@ -253,7 +260,9 @@ def test_a_read_that_is_not_answered_in_time_goes_on_where_the_one_before_came_t
     silent = 0
     while len(read) < 2:
         try:
-            read |= records.read({split: at for split, at in asked.items() if split not in read}, 1)
+            read |= records.read(
+                {partition: at for partition, at in asked.items() if partition not in read}, 1
+            )
         except UnansweredError as error:
             silent += 1
             assert silent < 200
@@ -267,13 +276,13 @@ def test_it_is_known_in_which_partitions_transactions_are_written(spark: SparkSe
     send(kafka.bootstrap, other, [Record(0, 1_000)], **{"enable.idempotence": "true", "acks": "all"})
     send(kafka.bootstrap, written, [Record(1, 1_000)])
     lookups = JvmLookups(spark.sparkContext._jvm, kafka.options(written))
-    splits = [f"{written}/0", f"{written}/1", f"{other}/0"]
+    partitions = [f"{written}/0", f"{written}/1", f"{other}/0"]
     try:
-        assert lookups.without_transactions(splits) == {*splits}
+        assert lookups.without_transactions(partitions) == {*partitions}
         with transaction(kafka.bootstrap, written) as write:
             write([Record(0, 1_000)])
             wait_until(lambda: kafka.latest(written)[0] == 1, "a record of a transaction that is open")
-            assert lookups.without_transactions(splits) == {*splits[1:]}
-        assert lookups.without_transactions([*splits, "nowhere/0"]) == {*splits[1:]}
+            assert lookups.without_transactions(partitions) == {*partitions[1:]}
+        assert lookups.without_transactions([*partitions, "nowhere/0"]) == {*partitions[1:]}
     finally:
         lookups.close()

@@ -45,11 +45,11 @@ class Broker:
         if self.failure is not None:
             raise self.failure
         found = {
-            split: [record for record in self.logs[split] if record.offset >= at][:most]
-            for split, at in list(asked.items())[: self.room]
-            if split not in self.silent
+            partition: [record for record in self.logs[partition] if record.offset >= at][:most]
+            for partition, at in list(asked.items())[: self.room]
+            if partition not in self.silent
         }
-        if silent := [split for split in asked if split in self.silent]:
+        if silent := [partition for partition in asked if partition in self.silent]:
             raise UnansweredError(f"partition {silent[0]}: no records came within 5 s", found)
         return found
 
@@ -77,10 +77,12 @@ def log(*times: int) -> list[Record]:
     return [Record(offset, at) for offset, at in enumerate(times)]
 
 
-def found(source: SourceUnread, at: int = 0, end: int = 100, split: str = "t/0") -> First:
-    source.look({split: (at,)}, {split: end})
-    wait_until(lambda: any(first.answers(at, end) for first in (source.known or {}).get(split, ())), "a look")
-    return (source.known or {})[split][-1]
+def found(source: SourceUnread, at: int = 0, end: int = 100, partition: str = "t/0") -> First:
+    source.look({partition: (at,)}, {partition: end})
+    wait_until(
+        lambda: any(first.answers(at, end) for first in (source.known or {}).get(partition, ())), "a look"
+    )
+    return (source.known or {})[partition][-1]
 
 
 def test_it_is_the_first_record_from_the_position_on(looking: Callable[[Broker], SourceUnread]) -> None:
@@ -124,7 +126,7 @@ def test_a_timestamp_that_means_nothing_does_not_count_and_is_named_once(
     source = looking(Broker({"t/0": log(timestamp, timestamp, NOW - 7), "t/1": log(timestamp)}))
     with capture_logs() as logs:
         assert found(source).time == NOW - 7
-        assert found(source, split="t/1").time is None
+        assert found(source, partition="t/1").time is None
     (line,) = logs
     assert told in line["event"]
     assert (line["source"], line["partition"], line["offset"], line["timestamp"]) == (
@@ -151,25 +153,25 @@ def test_where_event_times_are_in_values_they_count(looking: Callable[[Broker], 
 def test_thousands_of_partitions_take_turns_and_all_are_looked_at(
     looking: Callable[[Broker], SourceUnread],
 ) -> None:
-    splits = [f"t/{n}" for n in range(1000)]
-    broker = Broker({split: log(NOW - n) for n, split in enumerate(splits)}, room=100)
+    partitions = [f"t/{n}" for n in range(1000)]
+    broker = Broker({partition: log(NOW - n) for n, partition in enumerate(partitions)}, room=100)
     source = looking(broker)
-    source.look(dict.fromkeys(splits, (0,)), dict.fromkeys(splits, 1))
-    wait_until(lambda: len(source.known or {}) == len(splits), "a look")
-    assert max(len(read) for read in broker.reads) <= unread.SPLITS
-    assert {split: first.time for split, (first,) in (source.known or {}).items()} == {
-        split: NOW - n for n, split in enumerate(splits)
+    source.look(dict.fromkeys(partitions, (0,)), dict.fromkeys(partitions, 1))
+    wait_until(lambda: len(source.known or {}) == len(partitions), "a look")
+    assert max(len(read) for read in broker.reads) <= unread.PARTITIONS
+    assert {partition: first.time for partition, (first,) in (source.known or {}).items()} == {
+        partition: NOW - n for n, partition in enumerate(partitions)
     }
 
 
 def test_who_was_looked_at_longest_ago_is_first_whatever_is_asked_for_meanwhile(
     looking: Callable[[Broker], SourceUnread], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unread, "SPLITS", 2)
-    splits = ["t/0", "t/1", "t/2"]
-    source = looking(Broker({split: log(*[NOW] * 50) for split in splits}))
+    monkeypatch.setattr(unread, "PARTITIONS", 2)
+    partitions = ["t/0", "t/1", "t/2"]
+    source = looking(Broker({partition: log(*[NOW] * 50) for partition in partitions}))
     for at in range(20):
-        source.look(dict.fromkeys(splits, (at,)), dict.fromkeys(splits, 50))
+        source.look(dict.fromkeys(partitions, (at,)), dict.fromkeys(partitions, 50))
         count = sum(map(len, (source.known or {}).values()))
         wait_until(
             lambda count=count: sum(map(len, (source.known or {}).values())) >= min(count + 1, 9), "a look"

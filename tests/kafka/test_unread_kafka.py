@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from headgate_contract import BacklogControl, BatchControl, QueryControl, SourceControl
 from headgate_contract.lag_votes import LagVoter
-from headgate_spark.planner.model import SourceSnapshot
+from headgate_spark.planner.model import SourceFigures
 from support.governed import Driver, await_rows, driver_in
 from support.kafka import Broker
 from support.kafka_records import Ramp, Record, fill, transaction
@@ -36,10 +36,10 @@ def ten_at_a_time(topic: str) -> QueryControl:
     )
 
 
-def known(driver: Driver, topic: str) -> SourceSnapshot:
+def known(driver: Driver, topic: str) -> SourceFigures:
     """Return what is told of the source once all its unread records are known."""
 
-    def told() -> SourceSnapshot | None:
+    def told() -> SourceFigures | None:
         found = driver.source(topic)
         return (
             found

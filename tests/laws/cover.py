@@ -1,7 +1,7 @@
 """L1, cover: what the logs of a checkpoint say was read, was read once, and in its order.
 
-Spark begins a batch where the one before it ends, so two ranges of a split can neither overlap nor leave a gap
-unless an end goes back, an entry is missing, or a split is gone. Integers in an offset's JSON are positions,
+Spark begins a batch where the one before it ends, so two ranges of a partition can neither overlap nor leave a gap
+unless an end goes back, an entry is missing, or a partition is gone. Integers in an offset's JSON are positions,
 whatever the source; what else is in there has no order that anybody but the source knows.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 NO_OFFSET = "-"
 LINES_BEFORE_OFFSETS = 2
-Split = tuple[str, ...]
+Partition = tuple[str, ...]
 
 
 class CoverError(AssertionError):
@@ -24,7 +24,7 @@ class CoverError(AssertionError):
 def audit_checkpoint(path: Path, *, logs_may_change: bool = False) -> int:
     """Raise `CoverError` for a checkpoint that breaks the law; return how many batches it tells of.
 
-    `logs_may_change`: topics were deleted, or created anew, so splits may vanish and ends go back.
+    `logs_may_change`: topics were deleted, or created anew, so partitions may vanish and ends go back.
     """
     planned, committed = _ids(path / "offsets"), _ids(path / "commits")
     if not planned:
@@ -60,7 +60,7 @@ def _ids(log: Path) -> list[int]:
 
 
 def _in_order(path: Path, planned: list[int]) -> None:
-    before: Mapping[str, Mapping[Split, int]] | None = None
+    before: Mapping[str, Mapping[Partition, int]] | None = None
     for batch in planned:
         ends = _ends(path / "offsets" / str(batch))
         if ends is not None and before is not None and ends.keys() == before.keys():
@@ -69,16 +69,16 @@ def _in_order(path: Path, planned: list[int]) -> None:
         before = ends
 
 
-def _goes_on(where: str, before: Mapping[Split, int], after: Mapping[Split, int]) -> None:
+def _goes_on(where: str, before: Mapping[Partition, int], after: Mapping[Partition, int]) -> None:
     if gone := before.keys() - after.keys():
         raise CoverError(f"{where}: {sorted(gone)} vanished")
-    for split, end in before.items():
-        if after[split] < end:
-            raise CoverError(f"{where}: {split} goes back from {end} to {after[split]}")
+    for partition, end in before.items():
+        if after[partition] < end:
+            raise CoverError(f"{where}: {partition} goes back from {end} to {after[partition]}")
 
 
-def _ends(entry: Path) -> Mapping[str, Mapping[Split, int]] | None:
-    """Return where the splits of each source end; `None`: the entry has no form that is known."""
+def _ends(entry: Path) -> Mapping[str, Mapping[Partition, int]] | None:
+    """Return where the partitions of each source end; `None`: the entry has no form that is known."""
     try:
         form, *lines = entry.read_text(encoding="utf-8").splitlines() or [""]
     except FileNotFoundError:  # Spark purges old ones on a thread of its own
@@ -100,7 +100,7 @@ def _json(text: str) -> Any:
         return None
 
 
-def _integers(value: Any, at: Split = ()) -> Iterator[tuple[Split, int]]:
+def _integers(value: Any, at: Partition = ()) -> Iterator[tuple[Partition, int]]:
     if isinstance(value, bool):
         return
     if isinstance(value, int):

@@ -59,7 +59,7 @@ def checkpoint(root: Path, offsets: Mapping[int, str], commits: list[int]) -> Pa
 
 
 def ends(**positions: int) -> str:
-    members = ", ".join(f'"{split}": {end}' for split, end in positions.items())
+    members = ", ".join(f'"{partition}": {end}' for partition, end in positions.items())
     return f'v1\n{{"batchWatermarkMs": 9}}\n{{"orders": {{{members}}}}}\n-'
 
 

@@ -28,7 +28,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from headgate_contract import BatchControl, ControlDocument, QueryControl, RateControl, SourceControl
 from headgate_contract.held import holds_back
 from headgate_contract.receiving import Inbox, write
-from headgate_spark.planner.model import QuerySnapshot
+from headgate_spark.planner.model import QueryFigures
 from support.aligned_spark import member
 from support.examples import examples
 from support.governed_by_script import FAULTS, QUERY, GovernedQuery, Trigger
@@ -259,9 +259,9 @@ class Queries(RuleBasedStateMachine):
         self.asked.faulty = self.faulty
         read = {name for trigger in self.asked.triggers[begun:] for name in trigger.read}
         (run,) = self.asked.governor.runs
-        snapshot = run.snapshot()
-        assert snapshot is not None
-        for source in snapshot.sources:
+        figures = run.figures()
+        assert figures is not None
+        for source in figures.sources:
             if source.name in read or self.position[source.name] == self.latest[source.name]:
                 continue
             reasons = {reason for reason, seconds in source.held_lately_seconds.items() if seconds > 0}
@@ -300,18 +300,18 @@ class Queries(RuleBasedStateMachine):
                 each.alignment.max_drift_seconds for each in control.sources.values() if each.alignment
             )
             none_is_past_the_limit([trigger], self.logs, 1000 * drift, self.position)
-        for snapshot in (run.snapshot() for run in self.asked.governor.runs):
-            if snapshot is not None:
+        for figures in (run.figures() for run in self.asked.governor.runs):
+            if figures is not None:
                 for name in self.position:
-                    self.rate_holds(control, trigger, name, snapshot)
+                    self.rate_holds(control, trigger, name, figures)
 
-    def rate_holds(self, control: QueryControl, trigger: Trigger, name: str, snapshot: QuerySnapshot) -> None:
+    def rate_holds(self, control: QueryControl, trigger: Trigger, name: str, figures: QueryFigures) -> None:
         source, records = control.sources.get(name, SourceControl()), trigger.read.get(name, 0)
-        limit = source.rate_limit_during_backlog if snapshot.backlog else source.rate_limit
+        limit = source.rate_limit_during_backlog if figures.backlog else source.rate_limit
         if limit is None:
             self.rates[name].check(None, 0.0, records, trigger.at)
             return
-        cycle, rate = snapshot.interval_seconds + control.min_pause_seconds, limit.records_per_second
+        cycle, rate = figures.interval_seconds + control.min_pause_seconds, limit.records_per_second
         seconds = min(max(cycle + TRIGGER_SECONDS, 1.0), limit.max_burst_seconds)
         burst = max(1.0, rate * seconds) if rate else 0.0
         self.rates[name].check(rate, burst, records, trigger.at)

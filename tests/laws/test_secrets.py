@@ -28,7 +28,7 @@ from headgate.errors import TransientError
 from headgate_contract import ControlDocument, QueryControl, SourceControl
 from headgate_contract import metrics as m
 from headgate_spark.engine.governor import Governor
-from headgate_spark.exporter.collector import DriverCollector
+from headgate_spark.exporter import DriverCollector
 from support.asked import admit
 from support.engine import begins, services_with
 from support.examples import examples

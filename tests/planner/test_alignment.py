@@ -7,7 +7,7 @@ import pytest
 from headgate_contract import BatchControl, EventTimeControl, QueryControl, RateControl, SourceControl
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.alignment_query import QueryAlignment
-from headgate_spark.planner.event_times import Sampled, Split
+from headgate_spark.planner.event_times import Partition, Sampled
 from headgate_spark.planner.model import Trigger, TriggerKind
 from support.aligned_spark import Driver, backlog, member
 from support.event_logs import NO_TIME, FakeEventTimes
@@ -41,7 +41,7 @@ def test_the_first_batch_is_within_the_limit():
     assert query.latest_read == {"flights": 89_000, "weather": 59_000}
 
 
-def test_a_split_exactly_at_the_limit_has_its_record_read_and_the_next_millisecond_not():
+def test_a_partition_exactly_at_the_limit_has_its_record_read_and_the_next_millisecond_not():
     control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))
     driver, query = one_query(control, flights={"0": [42, 1044, 1045]}, weather={"0": [44]})
     driver.run_for(5)
@@ -111,7 +111,7 @@ def test_the_smallest_drift_of_a_group_holds():
     assert query.ends["flights"] == {"0": 2}
 
 
-def test_splits_of_one_source_are_members_each():
+def test_partitions_of_one_source_are_members_each():
     control = backlog(flights=member(1, idle_after=3600))
     driver, query = one_query(control, flights={"0": [42, 1044, 1045], "1": [44]})
     driver.run_for(5)
@@ -121,7 +121,7 @@ def test_splits_of_one_source_are_members_each():
 # Who holds a group
 
 
-def test_a_split_with_nothing_pending_holds_the_group_for_idle_after_and_no_longer():
+def test_a_partition_with_nothing_pending_holds_the_group_for_idle_after_and_no_longer():
     control = backlog(flights=member(1, idle_after=30), weather=member(1, idle_after=30))
     driver, query = one_query(control, flights={"0": every(500, 900_000)}, weather={"0": [44]})
     driver.run_for(29)
@@ -174,14 +174,14 @@ def test_the_time_for_which_a_person_paused_a_source_is_not_silence_of_its_own()
     assert query.latest_read["flights"] == 8000
 
 
-def test_a_split_that_begins_with_offsets_of_no_record_is_read():
+def test_a_partition_that_begins_with_offsets_of_no_record_is_read():
     """Compaction takes records away, and leaves the beginning of the log where it was."""
     driver, query = one_query(backlog(3, flights=member(1)), flights={"0": [NO_TIME] * 5 + [1000, 2000]})
     driver.run_for(60)
     assert query.ends == {"flights": {"0": 7}}
 
 
-def test_a_split_without_event_times_is_read_while_the_others_wait():
+def test_a_partition_without_event_times_is_read_while_the_others_wait():
     control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))
     driver, query = one_query(control, flights={"0": every(500, 9000), "1": []}, weather={"0": [44]})
     driver.run_for(5)
@@ -190,7 +190,7 @@ def test_a_split_without_event_times_is_read_while_the_others_wait():
     assert query.ends == {"flights": {"0": 3, "1": 20}, "weather": {"0": 1}}
 
 
-def test_a_split_without_a_record_does_not_hold_the_group():
+def test_a_partition_without_a_record_does_not_hold_the_group():
     control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))
     driver, query = one_query(control, flights={"0": every(500, 900_000)}, weather={"0": []})
     driver.run_for(5)
@@ -278,7 +278,7 @@ def test_a_partition_that_comes_back_is_another_whatever_was_known_of_the_one_be
     assert query.ends["weather"]["1"] == 13, "one record in five seconds, up to a second behind the others"
 
 
-def test_in_a_run_that_ends_by_itself_a_split_at_its_end_is_finished():
+def test_in_a_run_that_ends_by_itself_a_partition_at_its_end_is_finished():
     driver = Driver()
     control = backlog(flights=member(1, idle_after=3600), weather=member(1, idle_after=3600))
     query = driver.query(
@@ -470,20 +470,20 @@ def test_queries_of_a_group_plan_at_the_smallest_interval_among_them():
     long = driver.query("long", backlog(interval=60, flights=member(1)), flights={"0": every(500, 9000)})
     driver.query("short", backlog(interval=5, weather=member(1)), weather={"0": every(500, 9000)})
     driver.run_for(5)
-    assert long.spark.snapshot.interval_seconds == 5
+    assert long.spark.figures.interval_seconds == 5
     driver.end("short")
     driver.run_for(100)
-    assert long.spark.snapshot.interval_seconds == 60
+    assert long.spark.figures.interval_seconds == 60
 
 
 def test_a_query_follows_one_that_starts_to_plan_more_often_while_its_own_gate_is_closed():
     driver = Driver()
     long = driver.query("long", live(600, flights=member(1)), flights={"0": every(500, 9000)})
     driver.run_for(5)
-    assert long.spark.snapshot.interval_seconds == 600
+    assert long.spark.figures.interval_seconds == 600
     driver.query("short", live(1, weather=member(1)), weather={"0": every(500, 9000)})
     driver.run_for(5)
-    assert long.spark.snapshot.interval_seconds == 1
+    assert long.spark.figures.interval_seconds == 1
     long.arrive("flights", "0", 9000)
     driver.run_for(5)
     assert long.ends == {"flights": {"0": 19}}
@@ -497,7 +497,7 @@ def test_a_query_follows_one_that_a_new_document_lets_plan_more_often():
     long.spark.control(live(600, flights=member(1)))
     short.spark.control(live(1, weather=member(1)))
     driver.run_for(5)
-    assert long.spark.snapshot.interval_seconds == 1
+    assert long.spark.figures.interval_seconds == 1
 
 
 def test_a_query_that_has_not_been_asked_yet_shortens_no_interval():
@@ -506,7 +506,7 @@ def test_a_query_that_has_not_been_asked_yet_shortens_no_interval():
     driver.run_for(5)
     QueryAlignment("opened", driver.groups, FakeEventTimes({})).control({"weather": member(1)}, driver.now)
     driver.run_for(5)
-    assert long.spark.snapshot.interval_seconds == 600
+    assert long.spark.figures.interval_seconds == 600
 
 
 def test_queries_that_are_all_started_anew_wait_for_each_other_again():
@@ -675,7 +675,7 @@ def test_limit_floor_drift_and_who_holds_the_group_are_told():
     assert (told.floor, told.limit, told.drift) == (0.044, 1.044, 1.0)
     assert (told.held_by, told.held_by_partition) == ("delays/weather", "1")
     assert query.spark.source("weather").alignment.drift == 0
-    assert query.spark.snapshot.watermark_held_by is None
+    assert query.spark.figures.watermark_held_by is None
 
 
 def test_a_member_whose_next_record_is_far_past_the_limit_is_no_further_ahead_than_the_drift():
@@ -744,7 +744,7 @@ def test_a_silent_source_that_the_group_no_longer_waits_for_still_holds_the_wate
     assert query.latest_read["flights"] == 8500
     query.arrive("flights", "0", 9000)
     driver.run_for(1)
-    assert query.spark.snapshot.watermark_held_by == "weather"
+    assert query.spark.figures.watermark_held_by == "weather"
 
 
 def test_a_source_without_event_times_is_named_and_its_siblings_are_aligned_without_it():
@@ -752,7 +752,7 @@ def test_a_source_without_event_times_is_named_and_its_siblings_are_aligned_with
     driver, query = one_query(
         control, flights={"0": every(500, 9000)}, weather={"0": every(500, 9000)}, airports={"0": [44]}
     )
-    del query.times.logs[Split("airports", "0")]
+    del query.times.logs[Partition("airports", "0")]
     query.spark.control(control)
     driver.run_for(5)
     assert query.alignment.refused == {"airports": "source airports has no log"}
@@ -767,7 +767,7 @@ def test_what_was_known_of_event_times_is_forgotten_when_they_are_in_another_col
     )
     driver.run_for(5)
     assert query.ends == {"flights": {"0": 5}, "weather": {"0": 1}}
-    query.times.logs[Split("flights", "0")] = every(100, 1800)
+    query.times.logs[Partition("flights", "0")] = every(100, 1800)
     in_a_column = replace(aligned, event_time=EventTimeControl(column="$.at"))
     query.spark.control(backlog(flights=in_a_column, weather=aligned))
     driver.run_for(5)

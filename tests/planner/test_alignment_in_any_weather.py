@@ -75,10 +75,10 @@ def happens(data: st.DataObject, query: Query, drift: float) -> None:
             query.spark.control(data.draw(controls(tuple(query.logs), drift)))
         case "arrival":
             source = data.draw(st.sampled_from(sorted(query.logs)))
-            split = data.draw(st.sampled_from(sorted(query.logs[source])))
-            newest = max(query.logs[source][split])
+            partition = data.draw(st.sampled_from(sorted(query.logs[source])))
+            newest = max(query.logs[source][partition])
             times = st.integers(newest, newest + 4000) | st.integers(0, 20_000)
-            query.arrive(source, split, *data.draw(st.lists(times, min_size=1, max_size=10)))
+            query.arrive(source, partition, *data.draw(st.lists(times, min_size=1, max_size=10)))
         case "times":
             query.times.reachable = not query.times.reachable
         case "source":
@@ -87,7 +87,7 @@ def happens(data: st.DataObject, query: Query, drift: float) -> None:
 
 
 def clear(query: Query, control: QueryControl) -> None:
-    """Let everything be in reach again, and silent splits go."""
+    """Let everything be in reach again, and silent partitions go."""
     query.times.reachable = True
     for source in query.spark.sources.values():
         source.reachable = True
@@ -106,7 +106,7 @@ def test_no_record_is_past_the_limit_and_nobody_starves(times, fleet, drift, dat
     driver = Driver(times)
     running = []
     for n, sources in enumerate(fleet):
-        named = {f"source-{n}-{m}": splits for m, splits in enumerate(sources)}
+        named = {f"source-{n}-{m}": partitions for m, partitions in enumerate(sources)}
         control = data.draw(controls(tuple(named), drift))
         running.append(driver.query(f"query-{n}", control, **named))
     for _ in range(60):

@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate_spark.planner.event_times import Latest, Split
-from headgate_spark.planner.time_index import LOOK_AGAIN_SECONDS, SplitTimes, TimeIndex
+from headgate_spark.planner.event_times import Latest, Partition
+from headgate_spark.planner.time_index import LOOK_AGAIN_SECONDS, PartitionTimes, TimeIndex
 from support.event_logs import NO_TIME, FakeEventTimes, columns, first_later
 
-A, B = Split("flights", "0"), Split("weather", "0")
+A, B = Partition("flights", "0"), Partition("weather", "0")
 
 
 def looked_at(log, end=None):
@@ -47,7 +47,7 @@ def test_an_answer_that_came_late_says_nothing_of_the_records_since():
         """Answers as of the first record."""
 
         def latest(self, ends):
-            return {split: Latest(told.found, 1) for split, told in super().latest(ends).items()}
+            return {partition: Latest(told.found, 1) for partition, told in super().latest(ends).items()}
 
     index = TimeIndex(Slow({A: [10, 5, 7]}))
     index.look(*columns(index, {A: 3}), now=0.0)
@@ -55,7 +55,7 @@ def test_an_answer_that_came_late_says_nothing_of_the_records_since():
     assert not index[A].has_none_later(3, 10)
 
 
-def test_a_split_without_an_event_time_has_none_until_a_record_comes():
+def test_a_partition_without_an_event_time_has_none_until_a_record_comes():
     times, index = looked_at([])
     assert index[A].has_no_times(0)
     assert not index[A].has_no_times(1)
@@ -92,26 +92,26 @@ def test_a_position_before_what_was_forgotten_is_located_anew():
     assert index[A].reached(10) == 10
 
 
-def test_splits_that_are_no_more_are_forgotten_and_no_others():
-    other, elsewhere = Split("flights", "1"), Split("weather", "0")
-    splits = (A, other, elsewhere)
-    times = FakeEventTimes({split: [10, 20, 30] for split in splits})
+def test_partitions_that_are_no_more_are_forgotten_and_no_others():
+    other, elsewhere = Partition("flights", "1"), Partition("weather", "0")
+    partitions = (A, other, elsewhere)
+    times = FakeEventTimes({partition: [10, 20, 30] for partition in partitions})
     index = TimeIndex(times)
-    index.look(*columns(index, dict.fromkeys(splits, 3)), now=0.0)
-    index.locate(*columns(index, dict.fromkeys(splits, 1)))
-    for split in splits:
-        index[split].planned(2, limit=25)
-    index.keep("flights", {A.split})
-    assert [index[split].reached(1) for split in splits] == [20, None, 20]
-    assert [index[split].looked_to for split in splits] == [3, None, 3]
-    assert [index[split].read_to(2) for split in splits] == [20, None, 20]
+    index.look(*columns(index, dict.fromkeys(partitions, 3)), now=0.0)
+    index.locate(*columns(index, dict.fromkeys(partitions, 1)))
+    for partition in partitions:
+        index[partition].planned(2, limit=25)
+    index.keep("flights", {A.name})
+    assert [index[partition].reached(1) for partition in partitions] == [20, None, 20]
+    assert [index[partition].looked_to for partition in partitions] == [3, None, 3]
+    assert [index[partition].read_to(2) for partition in partitions] == [20, None, 20]
 
 
 @given(
     st.lists(st.integers(0, 60) | st.just(NO_TIME), max_size=30), st.lists(st.integers(-1, 60), max_size=12)
 )
 def test_the_records_before_a_position_are_as_late_as_is_known_of_them(log, asked):
-    stairs = SplitTimes(Split("flights", "0"))
+    stairs = PartitionTimes(Partition("flights", "0"))
     for time in asked:
         if (found := first_later(log, time)) is not None:
             stairs.learn(time, found)

@@ -6,14 +6,14 @@ import pytest
 
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.alignment_slice import slice_of
-from headgate_spark.planner.event_times import EventTimesUnknownError, Found, LateAnswers, Latest, Split
+from headgate_spark.planner.event_times import EventTimesUnknownError, Found, LateAnswers, Latest, Partition
 from headgate_spark.planner.model import Trigger, TriggerKind
 from headgate_spark.planner.time_index import TimeIndex
 from support.aligned_spark import Driver, backlog, member
 from support.event_logs import NO_TIME, FakeEventTimes, LateEventTimes, columns, rooms_of
 
 NEVER = 10**12
-A, B = Split("flights", "0"), Split("weather", "0")
+A, B = Partition("flights", "0"), Partition("weather", "0")
 
 
 def every(step: int, until: int, start: int = 0) -> list[int]:
@@ -76,7 +76,7 @@ def test_what_was_asked_in_vain_is_told_until_it_is_answered():
     assert index.asked_in_vain([index[A], index[B]]) == []
 
 
-def test_a_position_is_not_located_before_its_split_was_looked_at():
+def test_a_position_is_not_located_before_its_partition_was_looked_at():
     index = late_index({A: every(10, 1000)})
     index.begin(0.0)
     index.locate(*columns(index, {A: 50}))
@@ -148,17 +148,17 @@ def test_a_source_moves_on_although_records_arrive_before_every_planning(grant: 
     def arrive(_: float) -> None:
         nonlocal newest
         newest += 20
-        for source, split in (("flights", "0"), ("weather", "0"), ("weather", "1")):
-            query.arrive(source, split, newest)
+        for source, partition in (("flights", "0"), ("weather", "0"), ("weather", "1")):
+            query.arrive(source, partition, newest)
 
     query.spark.arrivals = arrive
     driver.run_for(100)
-    read = {split: end for ends in query.ends.values() for split, end in ends.items()}
+    read = {partition: end for ends in query.ends.values() for partition, end in ends.items()}
     assert query.ends["flights"]["0"] > 120
     assert read["1"] > 1
 
 
-def test_a_split_without_event_times_holds_nobody_although_more_of_them_arrive():
+def test_a_partition_without_event_times_holds_nobody_although_more_of_them_arrive():
     driver = Driver(LateEventTimes)
     aligned = member(1, idle_after=3600)
     query = driver.query(
@@ -218,7 +218,7 @@ def test_what_waits_for_a_look_is_held_for_its_event_times():
     assert query.spark.held_by("flights") is HeldBy.EVENT_TIME
 
 
-def test_nothing_is_read_before_a_split_whose_beginning_is_not_known_yet():
+def test_nothing_is_read_before_a_partition_whose_beginning_is_not_known_yet():
     driver = Driver(LateEventTimes)
     query = driver.query("delays", backlog(1, flights=member(0)), flights={"0": [1], "1": [0, 1]})
     ends = []

@@ -38,7 +38,7 @@ def control(names: tuple[str, ...], drift: float, idle_after: float, grant: int)
 
 def told_drifts(query: Query) -> list[float]:
     """Return what is told of how far its sources are ahead."""
-    standings = [source.alignment for source in query.spark.snapshot.sources]
+    standings = [source.alignment for source in query.spark.figures.sources]
     return [s.drift for s in standings if s is not None and s.drift is not None]
 
 
@@ -57,7 +57,7 @@ def test_no_record_is_past_the_limit_and_nothing_goes_back(times, queries, drift
     driver = Driver(times)
     running = []
     for n, sources in enumerate(queries):
-        named = {f"source-{n}-{m}": splits for m, splits in enumerate(sources)}
+        named = {f"source-{n}-{m}": partitions for m, partitions in enumerate(sources)}
         running.append(driver.query(f"query-{n}", control(tuple(named), drift, HOUR, grant), **named))
     for _ in range(60):
         query = min(running, key=lambda q: q.spark.now)
@@ -71,11 +71,11 @@ def test_no_record_is_past_the_limit_and_nothing_goes_back(times, queries, drift
 @pytest.mark.parametrize("times", [FakeEventTimes, LateEventTimes])
 @settings(max_examples=examples(40))
 @given(st.lists(st.lists(logs, min_size=1, max_size=2), min_size=1, max_size=2), drifts, st.integers(1, 60))
-def test_nobody_starves_when_splits_without_records_are_let_go(times, queries, drift, grant):
+def test_nobody_starves_when_partitions_without_records_are_let_go(times, queries, drift, grant):
     driver = Driver(times)
     running = []
     for n, sources in enumerate(queries):
-        named = {f"source-{n}-{m}": splits for m, splits in enumerate(sources)}
+        named = {f"source-{n}-{m}": partitions for m, partitions in enumerate(sources)}
         running.append(driver.query(f"query-{n}", control(tuple(named), drift, 0.5, grant), **named))
     run_to_the_end(driver)
     for query in running:
@@ -83,7 +83,7 @@ def test_nobody_starves_when_splits_without_records_are_let_go(times, queries, d
 
 
 named_logs = st.lists(logs, min_size=1, max_size=3).map(
-    lambda every: {f"source-{n}": splits for n, splits in enumerate(every)}
+    lambda every: {f"source-{n}": partitions for n, partitions in enumerate(every)}
 )
 
 
@@ -105,8 +105,8 @@ def run_that_ends(draw):
         members[live] = replace(members[live], after=history)
     resumed = draw(st.booleans())
     starts = {
-        name: {split: draw(st.integers(0, len(log))) for split, log in splits.items()}
-        for name, splits in sources.items()
+        name: {partition: draw(st.integers(0, len(log))) for partition, log in partitions.items()}
+        for name, partitions in sources.items()
     }
     return sources, members, starts if resumed else None
 
@@ -143,9 +143,9 @@ def test_queries_with_unlike_intervals_keep_each_other_going(times, flights, wea
         driver.query(
             name,
             replace(control((name,), drift, 0.5, 60), backlog=False, interval_seconds=interval),
-            **{name: splits},
+            **{name: partitions},
         )
-        for name, splits, interval in zip(("one", "other"), (flights, weather), intervals, strict=True)
+        for name, partitions, interval in zip(("one", "other"), (flights, weather), intervals, strict=True)
     ]
     run_to_the_end(driver)
     for query in running:

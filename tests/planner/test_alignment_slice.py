@@ -7,23 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate_spark.planner.alignment_slice import MAX_ROUNDS, Slice, slice_of
-from headgate_spark.planner.event_times import Split
+from headgate_spark.planner.event_times import Partition
 from headgate_spark.planner.time_index import TimeIndex
 from support.event_logs import FakeEventTimes, columns, event_time, rooms_of
 
 NEVER = 10**12
-A, B = Split("flights", "0"), Split("weather", "0")
+A, B = Partition("flights", "0"), Partition("weather", "0")
 
 times = st.lists(st.integers(0, 200), max_size=40)
 logs = st.dictionaries(
-    st.builds(Split, st.sampled_from(["flights", "weather"]), st.sampled_from("012")), times, min_size=1
+    st.builds(Partition, st.sampled_from(["flights", "weather"]), st.sampled_from("012")), times, min_size=1
 )
 
 
 def sliced(rooms, **about) -> Slice:
-    """Return the slice with its ends by split."""
+    """Return the slice with its ends by partition."""
     piece = slice_of(rooms, **about)
-    return replace(piece, ends={each.split: end for each, end in zip(rooms.splits, piece.ends, strict=True)})
+    return replace(
+        piece, ends={each.partition: end for each, end in zip(rooms.partitions, piece.ends, strict=True)}
+    )
 
 
 def a_slice(logs, budget: int, limit: int, starts=None, pace=None, drift=NEVER, *, fill=False) -> Slice:
@@ -35,16 +37,16 @@ def a_slice_of(
     index: TimeIndex, logs, budget: int, limit: int, starts=None, pace=None, drift=NEVER, *, fill=False
 ) -> Slice:
     starts = starts or dict.fromkeys(logs, 0)
-    index.look(*columns(index, {split: len(log) for split, log in logs.items()}), now=0)
+    index.look(*columns(index, {partition: len(log) for partition, log in logs.items()}), now=0)
     index.locate(*columns(index, starts))
-    rooms = rooms_of(index, starts, {split: len(log) for split, log in logs.items()})
+    rooms = rooms_of(index, starts, {partition: len(log) for partition, log in logs.items()})
     return sliced(rooms, budget=budget, limit=limit, drift=drift, index=index, pace=pace, fill=fill)
 
 
 @given(logs, st.integers(1, 100), st.integers(0, 250), st.none() | st.floats(0.001, 1000))
 def test_a_slice_is_within_budget_and_limit_and_as_large_as_they_allow(logs, budget, limit, pace):
     piece = a_slice(logs, budget, limit, pace=pace)
-    read = [time for split, end in piece.ends.items() for time in logs[split][:end]]
+    read = [time for partition, end in piece.ends.items() for time in logs[partition][:end]]
     assert len(read) == piece.count <= budget
     assert all(time <= limit for time in read)
     most = sum(next((n for n, at in enumerate(log) if at > limit), len(log)) for log in logs.values())
@@ -56,7 +58,7 @@ def test_a_slice_is_within_budget_and_limit_and_as_large_as_they_allow(logs, bud
 @given(logs, st.integers(1, 100), st.integers(0, 250), st.none() | st.floats(0.001, 1000))
 def test_a_slice_that_is_to_use_its_budget_leaves_nothing_of_it(logs, budget, limit, pace):
     piece = a_slice(logs, budget, limit, pace=pace, fill=True)
-    read = [time for split, end in piece.ends.items() for time in logs[split][:end]]
+    read = [time for partition, end in piece.ends.items() for time in logs[partition][:end]]
     most = sum(next((n for n, at in enumerate(log) if at > limit), len(log)) for log in logs.values())
     assert len(read) == piece.count == min(most, budget)
     assert all(time <= limit for time in read)
@@ -65,14 +67,14 @@ def test_a_slice_that_is_to_use_its_budget_leaves_nothing_of_it(logs, budget, li
 @given(logs, st.integers(1, 100), st.integers(0, 250), st.integers(1, 20))
 def test_records_that_came_after_the_offsets_were_told_change_nothing(logs, budget, limit, since):
     """A look meets them, and must neither count them in nor take them for those before them."""
-    ends = {split: max(0, len(log) - since) for split, log in logs.items()}
+    ends = {partition: max(0, len(log) - since) for partition, log in logs.items()}
     index = TimeIndex(FakeEventTimes(logs))
     index.look(*columns(index, ends), now=0)
     index.locate(*columns(index, dict.fromkeys(logs, 0)))
     rooms = rooms_of(index, dict.fromkeys(ends, 0), ends)
     piece = sliced(rooms, budget=budget, limit=limit, drift=NEVER, index=index)
-    there = {split: logs[split][:end] for split, end in ends.items()}
-    read = [time for split, end in piece.ends.items() for time in there[split][:end]]
+    there = {partition: logs[partition][:end] for partition, end in ends.items()}
+    read = [time for partition, end in piece.ends.items() for time in there[partition][:end]]
     most = sum(next((n for n, at in enumerate(log) if at > limit), len(log)) for log in there.values())
     assert len(read) == piece.count
     assert min(most, 0.9 * budget) <= piece.count <= budget
@@ -85,8 +87,8 @@ def test_slice_after_slice_everything_up_to_the_limit_is_read(logs, budget, limi
     for _ in range(sum(map(len, logs.values())) + 1):
         piece = a_slice_of(index, logs, budget, limit, starts)
         starts = dict(piece.ends)
-    for split, log in logs.items():
-        assert starts[split] == next((n for n, at in enumerate(log) if at > limit), len(log))
+    for partition, log in logs.items():
+        assert starts[partition] == next((n for n, at in enumerate(log) if at > limit), len(log))
 
 
 @given(
@@ -97,11 +99,11 @@ def test_slice_after_slice_everything_up_to_the_limit_is_read(logs, budget, limi
 )
 def test_of_steady_streams_a_slice_has_hardly_a_record_that_is_later_than_one_it_leaves(streams, budget):
     logs = {
-        Split("flights", str(n)): [start + step * i for i in range(records)]
+        Partition("flights", str(n)): [start + step * i for i in range(records)]
         for n, (start, step, records) in enumerate(streams)
     }
     piece = a_slice(logs, budget, NEVER, drift=9)
-    taken = sorted(time for split, end in piece.ends.items() for time in logs[split][:end])
+    taken = sorted(time for partition, end in piece.ends.items() for time in logs[partition][:end])
     earliest = sorted(time for log in logs.values() for time in log)[: piece.count]
     early = sum(1 for time in taken if time <= earliest[-1]) if earliest else 0
     assert early >= 0.9 * len(taken) - 1
@@ -116,8 +118,12 @@ def test_of_steady_streams_a_slice_has_hardly_a_record_that_is_later_than_one_it
 )
 def test_what_fills_a_slice_is_within_the_drift_of_where_it_ends(logs, budget, drift, pace, fill):
     piece = a_slice(logs, budget, NEVER, pace=pace, drift=drift, fill=fill)
-    left = [event_time(logs[split], end) for split, end in piece.ends.items() if end < len(logs[split])]
-    read = [time for split, end in piece.ends.items() for time in logs[split][:end]]
+    left = [
+        event_time(logs[partition], end)
+        for partition, end in piece.ends.items()
+        if end < len(logs[partition])
+    ]
+    read = [time for partition, end in piece.ends.items() for time in logs[partition][:end]]
     assert not left or not read or max(read) <= min(left) + drift
 
 
@@ -129,14 +135,14 @@ def test_one_millisecond_with_more_than_the_budget_is_read_in_parts():
 
 
 @given(st.integers(1, 12), st.data())
-def test_in_one_millisecond_no_split_waits_longer_than_one_time_round(splits, data):
-    budget = data.draw(st.integers(1, splits))
-    logs = {Split("flights", str(n)): [5] * 20 for n in range(splits)}
-    starts = {split: data.draw(st.integers(0, 5)) for split in logs}
+def test_in_one_millisecond_no_partition_waits_longer_than_one_time_round(partitions, data):
+    budget = data.draw(st.integers(1, partitions))
+    logs = {Partition("flights", str(n)): [5] * 20 for n in range(partitions)}
+    starts = {partition: data.draw(st.integers(0, 5)) for partition in logs}
     ends = dict(starts)
-    for _ in range(-(-splits // budget)):
+    for _ in range(-(-partitions // budget)):
         ends = dict(a_slice(logs, budget, 5, ends).ends)
-    assert all(ends[split] > start for split, start in starts.items())
+    assert all(ends[partition] > start for partition, start in starts.items())
 
 
 def test_a_limit_before_the_first_record_leaves_everything():
@@ -153,28 +159,28 @@ def test_slices_of_a_steady_stream_take_a_question_or_two(budget):
     logs = {A: list(range(0, 1_000_000, 10)), B: list(range(0, 1_000_000, 1000))}
     times = FakeEventTimes(logs)
     index, starts, pace = TimeIndex(times), dict.fromkeys(logs, 0), None
-    index.look(*columns(index, {split: len(log) for split, log in logs.items()}), now=0)
+    index.look(*columns(index, {partition: len(log) for partition, log in logs.items()}), now=0)
     index.locate(*columns(index, starts))
     for _ in range(10):
         before = times.questions
-        rooms = rooms_of(index, starts, {split: len(log) for split, log in logs.items()})
+        rooms = rooms_of(index, starts, {partition: len(log) for partition, log in logs.items()})
         piece = sliced(rooms, budget=budget, limit=NEVER, drift=NEVER, index=index, pace=pace)
         pace, starts = piece.millis_per_record, dict(piece.ends)
         assert times.questions - before <= MAX_ROUNDS
     assert times.questions <= 3 + 2 * 10
 
 
-def test_bursts_in_each_of_many_splits_are_divided_with_a_question_or_two():
+def test_bursts_in_each_of_many_partitions_are_divided_with_a_question_or_two():
     """One burst is less than 90 % of the budget and two are more than it, so a cut that fits is inside of one."""
-    splits = [Split("flights", str(n)) for n in range(100)]
-    logs = {split: [250 * burst + n for burst in range(80)] for n, split in enumerate(splits)}
+    partitions = [Partition("flights", str(n)) for n in range(100)]
+    logs = {partition: [250 * burst + n for burst in range(80)] for n, partition in enumerate(partitions)}
     times = FakeEventTimes(logs)
     index, starts, pace = TimeIndex(times), dict.fromkeys(logs, 0), None
-    index.look(*columns(index, {split: len(log) for split, log in logs.items()}), now=0)
+    index.look(*columns(index, {partition: len(log) for partition, log in logs.items()}), now=0)
     index.locate(*columns(index, starts))
     before = times.questions
     for _ in range(10):
-        rooms = rooms_of(index, starts, {split: len(log) for split, log in logs.items()})
+        rooms = rooms_of(index, starts, {partition: len(log) for partition, log in logs.items()})
         piece = sliced(rooms, budget=150, limit=NEVER, drift=5000, index=index, pace=pace)
         assert 0.9 * 150 <= piece.count <= 150
         pace, starts = piece.millis_per_record, dict(piece.ends)

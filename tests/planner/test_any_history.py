@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
 from headgate_contract.held import HeldBy
 from headgate_spark.planner.bucket import burst_of
-from headgate_spark.planner.model import Hold, HybridMemory, TakeUpTo
+from headgate_spark.planner.model import NOTHING_READ, Hold, TakeUpTo
 from support.examples import examples
 from support.planning_laws import RateLaw
 from support.scripted_spark import BASE, ScriptedSpark, Stream
@@ -71,16 +71,19 @@ class Watched:
     spark: ScriptedSpark
     laws: dict[str, RateLaw] = field(default_factory=lambda: defaultdict(RateLaw))
     passed_over: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    new_splits: int = 0
-    """Records in splits that have no position yet."""
+    new_partitions: int = 0
+    """Records in partitions that have no position yet."""
 
     def round(self) -> None:
-        now, before = self.spark.now, self.spark.snapshot
+        now, before = self.spark.now, self.spark.figures
         pending = {s.name: s.pending for s in self.spark.sources.values()}
         starts = {name: sum(s.start.values()) for name, s in self.spark.sources.items()}
         batches = len(self.spark.batches)
-        self.new_splits = sum(
-            n for s in self.spark.sources.values() for split, n in s.latest.items() if split not in s.start
+        self.new_partitions = sum(
+            n
+            for s in self.spark.sources.values()
+            for partition, n in s.latest.items()
+            if partition not in s.start
         )
         answers = self.spark.round()
         for name, answer in answers.items():
@@ -95,18 +98,18 @@ class Watched:
         rate = self.spark.source(name).rate_limit_records_per_second
         planned = sum(answer.ends.values()) - start if isinstance(answer, TakeUpTo) else 0
         source = self.spark.controlled.sources.get(name, SourceControl())
-        limit = source.rate_limit_during_backlog if self.spark.snapshot.backlog else source.rate_limit
-        cycle = self.spark.snapshot.interval_seconds + self.spark.controlled.min_pause_seconds
+        limit = source.rate_limit_during_backlog if self.spark.figures.backlog else source.rate_limit
+        cycle = self.spark.figures.interval_seconds + self.spark.controlled.min_pause_seconds
         burst = burst_of(rate, cycle, limit.max_burst_seconds) if limit and rate else 0.0
         self.laws[name].check(rate, burst, planned, now)
         if limit is not None and limit.records_per_checkpoint is not None:
             assert planned <= limit.records_per_checkpoint
 
     def _check_grant(self) -> None:
-        """A new split is read whole, since only its source knows where it begins; nothing else is past the grant."""
-        grant = self.spark.snapshot.grant_records
+        """A new partition is read whole: its source alone knows where it begins; nothing else passes the grant."""
+        grant = self.spark.figures.grant_records
         assert grant <= self.spark.controlled.batch.max_records
-        assert self.spark.batches[-1].total <= grant + self.new_splits
+        assert self.spark.batches[-1].total <= grant + self.new_partitions
 
     def _check_turns(self, answers, pending) -> None:
         for name, answer in answers.items():
@@ -118,7 +121,7 @@ class Watched:
             assert self.passed_over[name] <= PATIENCE
 
     def _check_counters(self, before) -> None:
-        after = self.spark.snapshot
+        after = self.spark.figures
         for was, is_now in zip(before.sources, after.sources, strict=True):
             assert is_now.planned_records_total >= was.planned_records_total
             assert is_now.processed_records_total <= is_now.planned_records_total
@@ -126,7 +129,7 @@ class Watched:
 
     def restart(self) -> None:
         old = self.spark
-        memory = old.saved[-1] if old.saved else HybridMemory()
+        memory = old.saved[-1] if old.saved else NOTHING_READ
         self.spark = ScriptedSpark(*old.sources.values(), control=old.controlled, memory=memory, now=old.now)
         self.laws.clear()
 
@@ -158,7 +161,8 @@ def happen(run: Watched, event) -> None:
 
 def a_run() -> Watched:
     streams = (
-        Stream(name, {str(split): 100 * split for split in range(n + 1)}) for n, name in enumerate(NAMES)
+        Stream(name, {str(partition): 100 * partition for partition in range(n + 1)})
+        for n, name in enumerate(NAMES)
     )
     return Watched(ScriptedSpark(*streams, control=QueryControl()))
 
@@ -184,7 +188,7 @@ def test_whatever_happened_a_query_without_limits_reads_everything(history):
     run.spark.run_until(lambda: not any(s.pending for s in run.spark.sources.values()), within=3600)
     assert not any(s.pending for s in run.spark.sources.values())
     run.spark.run_for(20 * BASE)
-    assert [s.pending_records for s in run.spark.snapshot.sources] == [0, 0, 0]
+    assert [s.pending_records for s in run.spark.figures.sources] == [0, 0, 0]
 
 
 @settings(max_examples=examples(15), deadline=None)
@@ -206,7 +210,7 @@ def test_a_rate_is_reached_while_records_are_pending_and_batches_are_shorter_tha
         batch=BatchControl(initial_records=10**8),
         sources={"flights": SourceControl(rate_limit=limit, rate_limit_during_backlog=limit)},
     )
-    stream = Stream("flights", {str(split): size for split, size in enumerate([10**9, *sizes])})
+    stream = Stream("flights", {str(partition): size for partition, size in enumerate([10**9, *sizes])})
     spark = ScriptedSpark(
         stream,
         control=control,

@@ -25,8 +25,8 @@ def control(backlog: bool = True, *, normal: float = 5, during: float | None = 6
     )
 
 
-def a_stream(pending: int = 10_000_000, name: str = "flights", splits: int = 4) -> Stream:
-    return Stream(name, {str(split): pending // splits for split in range(splits)})
+def a_stream(pending: int = 10_000_000, name: str = "flights", partitions: int = 4) -> Stream:
+    return Stream(name, {str(partition): pending // partitions for partition in range(partitions)})
 
 
 def gaps(spark: ScriptedSpark) -> list[float]:
@@ -56,8 +56,8 @@ def test_the_verdict_is_in_force_at_the_next_trigger():
     spark.control(control(normal=600))
     spark.round()
     assert len(spark.batches) == 2
-    assert spark.snapshot.backlog
-    assert spark.snapshot.interval_seconds == 60
+    assert spark.figures.backlog
+    assert spark.figures.interval_seconds == 60
 
 
 def test_a_batch_that_took_everything_lets_the_next_one_come_after_the_normal_interval():
@@ -107,7 +107,7 @@ def test_leaving_a_backlog_pulls_the_next_batch_to_the_normal_interval():
 
 def test_an_interval_of_a_backlog_that_is_not_set_is_the_normal_one():
     spark = ScriptedSpark(a_stream(), control=control(during=None))
-    assert spark.snapshot.interval_seconds == 5
+    assert spark.figures.interval_seconds == 5
     spark.run_until(lambda: len(spark.batches) == 8)
     assert spark.batches[-1].seconds == pytest.approx(5, rel=0.2)
 
@@ -124,7 +124,7 @@ def test_a_batch_whose_report_is_missing_does_not_make_a_backlog_wait():
     for start in (0, 10_000, 20_000):
         assert planner.admit("a", {"0": start}, start / 1000) == Survey(("a",))
         assert planner.plan("a", {"a": {"0": 10**9}}, start / 1000) == TakeUpTo({"0": start + 10_000})
-    assert planner.snapshot(20).sources[0].planned_records_total == 30_000
+    assert planner.figures(20).sources[0].planned_records_total == 30_000
 
 
 # One batch for the backlog
@@ -134,7 +134,7 @@ def test_an_interval_of_zero_reads_the_backlog_as_one_batch():
     spark = ScriptedSpark(a_stream(), a_stream(5000, "weather"), control=control(during=0))
     spark.run_until(lambda: bool(spark.batches))
     assert spark.sizes == [10_005_000]
-    assert spark.snapshot.interval_seconds == 0
+    assert spark.figures.interval_seconds == 0
 
 
 def test_its_ends_are_fixed_when_the_backlog_is_first_planned():
@@ -185,7 +185,7 @@ def test_files_are_bounded_by_maximum_records_where_one_batch_was_asked_for():
     spark = in_files(36, most=100_000)
     spark.run_until(lambda: spark.sources["flights"].pending == 0)
     assert spark.sizes == [10_000, 100_000, 100_000, 100_000, 50_000]
-    assert spark.snapshot.grant_records == 100_000
+    assert spark.figures.grant_records == 100_000
 
 
 def in_files_of(records: list[int], *, most: int, size: Callable[[int], int]) -> list[int]:
@@ -258,7 +258,7 @@ def test_files_are_bounded_by_what_memory_has_shown_from_the_first_batch_of_a_ru
 def test_one_batch_of_files_teaches_what_it_took():
     spark = in_files(400, most=10**8)
     spark.run_until(lambda: len(spark.batches) == 2)
-    assert spark.snapshot.throughput_records_per_second == pytest.approx(50_000, rel=0.1)
+    assert spark.figures.throughput_records_per_second == pytest.approx(50_000, rel=0.1)
 
 
 def test_a_source_that_cannot_be_cut_is_read_whole_and_nobody_knows_how_much_that_is():
@@ -266,14 +266,14 @@ def test_a_source_that_cannot_be_cut_is_read_whole_and_nobody_knows_how_much_tha
     spark = ScriptedSpark(events, control=control(during=0, batch=BatchControl(max_records=5000)))
     spark.run_until(lambda: bool(spark.batches))
     assert spark.sizes == [40_000]
-    assert spark.snapshot.grant_records is None
+    assert spark.figures.grant_records is None
 
 
 def test_nor_how_much_a_batch_has_beside_one_that_can_be():
     clicks = Uncounted("clicks", ReadLimit.GATE, [1000] * 40)
     spark = ScriptedSpark(a_stream(5000), clicks, control=control(during=0))
     spark.run_until(lambda: bool(spark.batches))
-    assert spark.snapshot.grant_records is None
+    assert spark.figures.grant_records is None
 
 
 def test_rows_are_bounded_by_maximum_records_alone_where_one_batch_was_asked_for():

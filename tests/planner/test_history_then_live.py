@@ -31,7 +31,7 @@ def told(spark: ScriptedSpark) -> dict[str, str | None]:
 
 
 def phases(spark: ScriptedSpark) -> dict[str, bool]:
-    return {s.name: s.phase for s in spark.snapshot.sources}
+    return {s.name: s.phase for s in spark.figures.sources}
 
 
 def test_the_live_source_is_held_until_the_history_has_been_read():
@@ -45,11 +45,11 @@ def test_the_live_source_is_held_until_the_history_has_been_read():
 
 def test_while_the_live_source_waits_the_query_is_in_backlog_whatever_the_document_says():
     spark = ScriptedSpark(live(), history(), control=control(live="history"))
-    assert spark.snapshot.backlog
-    assert spark.snapshot.interval_seconds == 60
+    assert spark.figures.backlog
+    assert spark.figures.interval_seconds == 60
     assert phases(spark) == {"live": True, "history": True}
     spark.run_until(lambda: spark.sources["live"].pending == 0)
-    assert not spark.snapshot.backlog
+    assert not spark.figures.backlog
     assert phases(spark) == {"live": False, "history": False}
 
 
@@ -67,7 +67,7 @@ def test_the_end_is_kept_before_the_first_batch_and_the_switch_before_the_first_
     past, present = history(1000), live()
     spark = ScriptedSpark(present, past, control=control(live="history"))
     spark.run_until(lambda: past.pending == 0)
-    assert spark.saved == [HybridMemory({"history": {"0": 1000}})]
+    assert spark.saved == [HybridMemory({"history": {"0": 1000}}, frozenset())]
     spark.run_until(lambda: present.pending == 0)
     assert spark.saved[-1].finished == {"history"}
 
@@ -86,7 +86,7 @@ def test_a_restart_after_the_switch_does_not_go_back():
     past, present = history(10**6), live()
     memory = HybridMemory({"history": {"0": 1000}}, frozenset({"history"}))
     spark = ScriptedSpark(present, past, control=control(live="history"), memory=memory)
-    assert not spark.snapshot.backlog
+    assert not spark.figures.backlog
     spark.run_until(lambda: bool(spark.batches))
     assert spark.batches[0].records["live"] > 0
 
@@ -164,7 +164,7 @@ def test_an_answer_that_a_failed_save_has_kept_back_is_undone_and_the_memory_is_
         spark.now += 0.1
     spark.save = spark.saved.append
     spark.run_until(lambda: bool(spark.batches))
-    assert spark.saved == [HybridMemory({"history": {"0": 1000}})]
+    assert spark.saved == [HybridMemory({"history": {"0": 1000}}, frozenset())]
     assert spark.source("history").planned_records_total == sum(spark.sizes)
 
 
@@ -214,7 +214,7 @@ def test_taking_the_chain_out_of_the_document_lets_the_source_go():
     spark = ScriptedSpark(live(), history(), control=control(live="history"))
     spark.run_until(lambda: len(spark.batches) == 1)
     spark.control(control())
-    assert not spark.snapshot.backlog
+    assert not spark.figures.backlog
     spark.run_until(lambda: len(spark.batches) == 2)
     assert spark.batches[1].records["live"] > 0
 

@@ -9,7 +9,7 @@ import pyspark
 import pytest
 
 from headgate_spark.planner.hybrid import Hybrid, ReadSoFar
-from headgate_spark.planner.model import HybridMemory
+from headgate_spark.planner.model import NOTHING_READ, HybridMemory
 
 
 def counted(start: int, latest: int | None) -> ReadSoFar:
@@ -21,14 +21,14 @@ def uncounted(exhausted: bool) -> ReadSoFar:
 
 
 def a_hybrid(memory: HybridMemory | None = None, **after: str) -> Hybrid:
-    return Hybrid(memory or HybridMemory(), after)
+    return Hybrid(memory or NOTHING_READ, after)
 
 
 def test_without_a_chain_nothing_waits_and_nothing_is_remembered():
     hybrid = a_hybrid().advanced({"live": counted(0, 10)})
     assert not hybrid.waits("live")
     assert not hybrid.phase("live")
-    assert hybrid.memory == HybridMemory()
+    assert hybrid.memory == NOTHING_READ
 
 
 def test_a_source_waits_until_its_history_has_been_read():
@@ -103,7 +103,7 @@ def test_what_can_never_end_is_never_passed(after):
     assert hybrid.waits("a")
 
 
-def test_a_split_that_is_gone_is_not_waited_for():
+def test_a_partition_that_is_gone_is_not_waited_for():
     hybrid = a_hybrid(live="history")
     hybrid = hybrid.advanced({"history": ReadSoFar({"0": 0, "1": 0}, {"0": 10, "1": 10}, exhausted=False)})
     hybrid = hybrid.advanced({"history": ReadSoFar({"0": 10, "1": 4}, {"0": 10}, exhausted=False)})
@@ -111,7 +111,7 @@ def test_a_split_that_is_gone_is_not_waited_for():
 
 
 def test_a_history_that_was_created_anew_ends_where_it_is_now():
-    hybrid = a_hybrid(HybridMemory({"history": {"0": 1000}}), live="history")
+    hybrid = a_hybrid(HybridMemory({"history": {"0": 1000}}, frozenset()), live="history")
     hybrid = hybrid.advanced({"history": counted(7, 7)})
     assert not hybrid.waits("live")
 

@@ -43,15 +43,15 @@ def spark_with(declared: QueryControl, pending: int = 0, **more: object) -> tupl
 def test_its_first_batch_is_one_of_a_backlog_where_more_waits_than_may() -> None:
     spark, _ = spark_with(control(pending=1000), 10**6)
     spark.round()
-    assert spark.snapshot.backlog
-    assert spark.snapshot.interval_seconds == 120
-    assert spark.snapshot.sources[0].backlog_votes == (LagVoter.PENDING_RECORDS,)
+    assert spark.figures.backlog
+    assert spark.figures.interval_seconds == 120
+    assert spark.figures.sources[0].backlog_votes == (LagVoter.PENDING_RECORDS,)
 
 
 def test_exactly_the_threshold_is_none() -> None:
     spark, _ = spark_with(control(pending=1000), 1000)
     spark.round()
-    assert not spark.snapshot.backlog
+    assert not spark.figures.backlog
 
 
 @pytest.mark.parametrize(("normal", "within"), [(3600, SURVEY_SECONDS), (5, 0.5), (1, LEAST_SURVEY_SECONDS)])
@@ -108,7 +108,7 @@ def test_a_lag_is_in_force_at_the_trigger_in_which_it_crosses_its_threshold() ->
     spark.planner.read_to(spark.now)
     crossed = spark.now + 300
     spark.run_until(lambda: len(spark.batches) > 1, within=600)
-    assert spark.snapshot.backlog
+    assert spark.figures.backlog
     late = spark.batches[-1].planned_at - crossed
     assert 0 < late <= 3 * BASE, "a lease ends when the lag may have crossed"
 
@@ -119,13 +119,13 @@ def test_a_lag_that_grows_while_a_batch_runs_is_told_while_it_runs() -> None:
     stream.arrive(5)
     spark.planner.trigger_begins((), spark.now)
     spark.ask("flights")
-    assert not spark.planner.snapshot(spark.now).backlog
-    later = spark.planner.snapshot(spark.now + 299), spark.planner.snapshot(spark.now + 301)
+    assert not spark.planner.figures(spark.now).backlog
+    later = spark.planner.figures(spark.now + 299), spark.planner.figures(spark.now + 301)
     assert [each.backlog for each in later] == [False, False], (
         "it has said no: that is re-entry, after a dwell"
     )
-    assert spark.planner.snapshot(spark.now + 601).backlog is False
-    assert spark.planner.snapshot(spark.now + 662).backlog
+    assert spark.planner.figures(spark.now + 601).backlog is False
+    assert spark.planner.figures(spark.now + 662).backlog
 
 
 def stepped(seconds: float, lag: float = 10.0) -> tuple[ScriptedSpark, Callable[[float], bool]]:
@@ -141,7 +141,7 @@ def stepped(seconds: float, lag: float = 10.0) -> tuple[ScriptedSpark, Callable[
         while spark.now < deadline:
             spark.planner.read_to(spark.now - lag)  # by the clock as it was
             spark.round()
-        return spark.snapshot.backlog
+        return spark.figures.backlog
 
     runs_for(2)
     spark.planner.tell_time(seconds)
@@ -182,7 +182,7 @@ def test_a_clock_that_steps_in_the_midst_of_a_dwell_makes_it_neither_shorter_nor
     for set_to, until, backlog in ((0, 10, False), (seconds, 45, False), (seconds, 15, True)):
         spark.planner.tell_time(set_to)
         spark.run_for(until)
-        assert spark.snapshot.backlog is backlog
+        assert spark.figures.backlog is backlog
 
 
 def test_a_watermark_that_stands_still_because_nothing_comes_is_no_backlog() -> None:
@@ -190,7 +190,7 @@ def test_a_watermark_that_stands_still_because_nothing_comes_is_no_backlog() -> 
     spark.round()
     spark.planner.read_to(spark.now)
     spark.run_for(3600)
-    assert not spark.snapshot.backlog
+    assert not spark.figures.backlog
 
 
 @pytest.mark.parametrize(
@@ -216,14 +216,14 @@ def test_a_watermark_that_may_wait_for_another_source_tells_nothing_of_this_one(
     ]
     spark.planner.read_to(spark.now, of_several=of_several)
     spark.run_for(1000)
-    assert spark.snapshot.backlog is backlog
+    assert spark.figures.backlog is backlog
 
 
 def test_what_came_in_during_a_batch_counts_when_it_ends() -> None:
     spark, stream = spark_with(control(pending=1000, normal=1), 50_000)
     spark.arrivals = lambda seconds: stream.arrive(round(seconds * 100))
     spark.round()
-    spark.run_until(lambda: not spark.snapshot.backlog, within=3600)
+    spark.run_until(lambda: not spark.figures.backlog, within=3600)
     assert spark.sizes[:2] == pytest.approx([50_000, 5_000], rel=0.01), (
         "the second batch is one of the backlog, too"
     )
@@ -237,11 +237,11 @@ def test_it_comes_back_by_re_entry_alone() -> None:
     spark.run_for(5)
     stream.arrive(4000)
     spark.run_for(600)
-    assert not spark.snapshot.backlog, "above the threshold, and not above that of re-entry"
+    assert not spark.figures.backlog, "above the threshold, and not above that of re-entry"
     stream.arrive(2000)
     began, batches = spark.now, len(spark.batches)
     spark.run_until(lambda: len(spark.batches) > batches, within=600)
-    assert spark.snapshot.backlog
+    assert spark.figures.backlog
     assert spark.batches[-1].planned_at - began == pytest.approx(31.5, abs=1.5), (
         "seen within three seconds, then 30"
     )
@@ -253,16 +253,16 @@ def test_never_is_until_the_next_run() -> None:
     spark.run_for(5)
     stream.arrive(10**6)
     spark.run_for(1000)
-    assert not spark.snapshot.backlog
+    assert not spark.figures.backlog
     spark, _ = spark_with(control(pending=1000, normal=3600, reentry=never), 10**6)
     spark.round()
-    assert spark.snapshot.backlog
+    assert spark.figures.backlog
 
 
 def test_a_run_that_goes_on_with_earlier_votes_comes_back_by_re_entry() -> None:
     spark, _ = spark_with(control(pending=1000, live=True), 1500)
     spark.round()
-    assert not spark.snapshot.backlog
+    assert not spark.figures.backlog
 
 
 def test_that_it_went_on_is_heard_once() -> None:
@@ -270,28 +270,28 @@ def test_that_it_went_on_is_heard_once() -> None:
     spark.round()
     spark.control(control(pending=1000, live=True))
     spark.round()
-    assert spark.snapshot.backlog
+    assert spark.figures.backlog
 
 
 def test_a_threshold_that_is_taken_back_ends_its_backlog() -> None:
     spark, _ = spark_with(control(pending=1000), 10**7)
     spark.round()
     spark.control(control(pending=None))
-    assert not spark.snapshot.backlog
-    assert not spark.snapshot.votes or spark.snapshot.sources[0].backlog_votes == ()
+    assert not spark.figures.backlog
+    assert not spark.figures.votes or spark.figures.sources[0].backlog_votes == ()
 
 
 def test_what_is_not_known_begins_no_backlog_and_ends_none() -> None:
     spark, stream = spark_with(control(pending=1000), 10**7)
     stream.reachable = False
     spark.run_for(5)
-    assert not spark.snapshot.backlog
+    assert not spark.figures.backlog
     stream.reachable = True
     spark.run_for(3)
-    assert spark.snapshot.backlog
+    assert spark.figures.backlog
     stream.reachable = False
     spark.run_for(30)
-    assert spark.snapshot.backlog
+    assert spark.figures.backlog
 
 
 def test_a_paused_source_keeps_its_last_word() -> None:
@@ -303,4 +303,4 @@ def test_a_paused_source_keeps_its_last_word() -> None:
         QueryControl(interval_seconds=60, interval_during_backlog_seconds=120, sources={"flights": paused})
     )
     spark.run_for(300)
-    assert spark.snapshot.backlog
+    assert spark.figures.backlog

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
-from headgate_spark.planner.model import HybridMemory, ReadLimit, Trigger, TriggerKind
+from headgate_spark.planner.model import NOTHING_READ, ReadLimit, Trigger, TriggerKind
 from support.examples import examples
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
 
@@ -126,7 +126,7 @@ events = st.lists(
 def batches(history, *, leases: bool):
     """When each batch is planned, and what of."""
     streams = (Stream(name, {"0": 100, "1": 7}) for name in NAMES)
-    spark = ScriptedSpark(*streams, control=control(), leases=leases, memory=HybridMemory())
+    spark = ScriptedSpark(*streams, control=control(), leases=leases, memory=NOTHING_READ)
     for event in history:
         match event:
             case "arrive", name, records:

@@ -34,9 +34,9 @@ def assert_all_are_read(spark: ScriptedSpark) -> None:
     spark.run_for(60)
     spark.run_for(60)
     pending = {
-        f"{stream.name}/{split}": end - stream.start[split]
+        f"{stream.name}/{partition}": end - stream.start[partition]
         for stream in spark.sources.values()
-        for split, end in stream.latest.items()
+        for partition, end in stream.latest.items()
     }
     assert max(pending.values()) < 5 * RATE, pending
 

@@ -143,7 +143,7 @@ def test_a_run_begins_with_what_an_earlier_one_learnt():
     spark.run_until(lambda: len(spark.batches) == 10)
     assert spark.sizes[:3] == [50_000] * 3
     assert max(spark.sizes) == 50_000
-    assert spark.snapshot.memory_bound_records == 50_000
+    assert spark.figures.memory_bound_records == 50_000
 
 
 def test_a_query_whose_batches_spill_settles_at_a_size_that_fits():

@@ -91,7 +91,7 @@ def test_asking_again_in_the_same_trigger_gives_the_same_answer(ten_a_second: Qu
     assert sum(answer.ends.values()) == 50
     assert ten_a_second.plan("a", {"a": {"0": 90, "1": 50}}, 2) == answer
     assert ten_a_second.admit("a", {"0": 0, "1": 0}, 5) == answer
-    assert ten_a_second.snapshot(5).sources[0].planned_records_total == 50
+    assert ten_a_second.figures(5).sources[0].planned_records_total == 50
 
 
 def test_an_answer_that_never_came_there_is_given_again_in_the_next_trigger(ten_a_second: QueryPlanner):
@@ -102,7 +102,7 @@ def test_an_answer_that_never_came_there_is_given_again_in_the_next_trigger(ten_
         answers.append(ten_a_second.plan("a", {"a": {"0": 70, "1": 30}}, 1))
     assert sum(answers[0].ends.values()) == 50
     assert answers.count(answers[0]) == 3
-    assert ten_a_second.snapshot(1).sources[0].planned_records_total == 50
+    assert ten_a_second.figures(1).sources[0].planned_records_total == 50
 
 
 # The gate
@@ -191,7 +191,7 @@ def test_a_batch_takes_no_more_than_its_grant():
     spark = ScriptedSpark(a_stream(10**7), control=control(batch=BatchControl(initial_records=700)))
     spark.round()
     assert spark.sizes == [700]
-    assert spark.snapshot.grant_records == 700
+    assert spark.figures.grant_records == 700
 
 
 def test_the_first_batch_after_a_stall_takes_no_longer_than_twice_its_target():
@@ -234,8 +234,8 @@ def test_a_batch_with_offsets_but_no_rows_is_a_batch():
     planner.plan("a", {"a": {"0": 10}}, 0)
     planner.batch_ended(BatchReport({"a": 0}, 0.2, 0.2))
     assert planner.admit("a", {"0": 10}, 0.3) == Hold(HeldBy.INTERVAL)
-    assert planner.snapshot(0.3).sources[0].pending_records == 0
-    assert planner.snapshot(0.3).data_batches == 1
+    assert planner.figures(0.3).sources[0].pending_records == 0
+    assert planner.figures(0.3).data_batches == 1
 
 
 def test_no_data_batches_move_nothing_and_are_counted_apart():
@@ -247,7 +247,7 @@ def test_no_data_batches_move_nothing_and_are_counted_apart():
     stream.arrive(10)
     spark.run_for(1)
     assert spark.planned_at == pytest.approx([0, 5], abs=0.2)
-    assert (spark.snapshot.data_batches, spark.snapshot.no_data_batches) == (2, 1)
+    assert (spark.figures.data_batches, spark.figures.no_data_batches) == (2, 1)
 
 
 def after_batches_without_data(*seconds: float, interval: float) -> AskedPlanner:
@@ -312,7 +312,7 @@ def test_a_batch_repeated_from_the_offset_log_counts_as_measured():
 # Positions that change under us
 
 
-def test_a_split_that_is_gone_stays_where_it_is():
+def test_a_partition_that_is_gone_stays_where_it_is():
     stream = Stream("flights", {"0": 10}, start={"0": 0, "1": 7})
     spark = ScriptedSpark(stream, control=control())
     assert spark.round() == {"flights": TakeUpTo({"0": 10, "1": 7})}
@@ -326,7 +326,7 @@ def test_a_topic_that_was_created_anew_is_not_read_backwards():
     assert spark.source("flights").pending_records == 0
 
 
-def test_a_new_split_is_taken_by_its_source_at_the_next_planning():
+def test_a_new_partition_is_taken_by_its_source_at_the_next_planning():
     stream = a_stream(10)
     spark = ScriptedSpark(stream, control=control(0.2))
     spark.round()
@@ -372,8 +372,8 @@ def test_a_rate_is_kept_over_time(rate, pause):
     assert planned == pytest.approx(rate * (others[-1].planned_at - first.planned_at), rel=0.02, abs=2)
 
 
-def test_a_few_records_a_second_go_round_all_splits():
-    stream = Stream("flights", {str(split): 10**6 for split in range(8)})
+def test_a_few_records_a_second_go_round_all_partitions():
+    stream = Stream("flights", {str(partition): 10**6 for partition in range(8)})
     spark = ScriptedSpark(stream, control=limited(3))
     spark.run_for(60)
     assert min(stream.start.values()) >= 20
@@ -551,7 +551,7 @@ def test_looks_that_find_nothing_use_up_no_tokens():
     assert spark.sizes == [100]
 
 
-def test_a_new_split_that_was_taken_whole_is_a_debt_to_the_rate_limit():
+def test_a_new_partition_that_was_taken_whole_is_a_debt_to_the_rate_limit():
     stream = a_stream(10**6)
     spark = ScriptedSpark(stream, control=limited(10, interval=0.1))
     spark.run_for(1)

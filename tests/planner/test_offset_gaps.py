@@ -87,7 +87,7 @@ def test_throughput_is_of_records() -> None:
     topic = Stream("users", {"0": 500_000_000}, density=0.1)
     spark = catching_up(topic, 60, 0.5)
     spark.run_for(120)
-    assert spark.snapshot.throughput_records_per_second == pytest.approx(RECORDS_PER_SECOND, rel=0.1)
+    assert spark.figures.throughput_records_per_second == pytest.approx(RECORDS_PER_SECOND, rel=0.1)
 
 
 def test_memory_bounds_what_a_batch_goes_over() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
-from headgate_spark.planner.event_times import EventTimesUnknownError, Split
+from headgate_spark.planner.event_times import EventTimesUnknownError, Partition
 from headgate_spark.planner.model import (
     BatchReport,
     Hold,
@@ -53,7 +53,7 @@ def test_each_batch_reads_every_source(order: list[str]):
     assert all(batch.records.keys() == set(order) for batch in spark.batches)
     gaps = [after - before for before, after in zip(spark.planned_at, spark.planned_at[1:], strict=False)]
     assert all(gap == pytest.approx(5, abs=0.15) for gap in gaps)
-    assert spark.snapshot.data_batches == len(spark.batches)
+    assert spark.figures.data_batches == len(spark.batches)
 
 
 @settings(max_examples=examples(30))
@@ -147,11 +147,11 @@ def test_members_that_wait_for_another_keep_no_turn_from_the_others(ahead: int, 
 class SilentEventTimes(FakeEventTimes):
     """Of a source whose broker does not answer."""
 
-    def expect(self, ends: Mapping[Split, int]) -> None:
-        super().expect({split: end for split, end in ends.items() if split.source != "silent"})
+    def expect(self, ends: Mapping[Partition, int]) -> None:
+        super().expect({partition: end for partition, end in ends.items() if partition.source != "silent"})
 
-    def _ask(self, splits: Collection[Split]) -> None:
-        if any(split.source == "silent" for split in splits):
+    def _ask(self, partitions: Collection[Partition]) -> None:
+        if any(partition.source == "silent" for partition in partitions):
             raise EventTimesUnknownError("source silent: its broker does not answer")
 
 
@@ -181,7 +181,7 @@ def test_each_source_has_its_rate(order: list[str], rate: int):
     limits = {name: SourceControl(rate_limit=RateControl(records_per_second=rate)) for name in order}
     spark = query(order, QueryControl(interval_seconds=1, sources=limits), records=10**6)
     spark.run_for(60)
-    for source in spark.snapshot.sources:
+    for source in spark.figures.sources:
         assert source.planned_records_total == source.processed_records_total
         assert 57 * rate <= source.planned_records_total <= 61.2 * rate + 2
 
@@ -251,7 +251,7 @@ def two() -> QueryPlanner:
 
 
 def total(planner: QueryPlanner) -> dict[str, int]:
-    return {source.name: source.planned_records_total for source in planner.snapshot(0.0).sources}
+    return {source.name: source.planned_records_total for source in planner.figures(0.0).sources}
 
 
 def test_of_an_answer_that_came_too_late_nothing_is_booked(two: QueryPlanner):

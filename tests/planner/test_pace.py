@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate_contract import BatchControl, QueryControl
+from headgate_contract.codec import decode, encode
 from headgate_spark.engine.batch_memory import BatchMemory
 from headgate_spark.engine.checkpoint_state import CheckpointState
 from headgate_spark.engine.resumption import Resumption
@@ -154,13 +155,13 @@ def test_what_is_old_or_from_the_future_tells_nothing(now, pace):
 
 def test_it_outlives_a_run_under_the_same_settings_and_no_others():
     kept = BatchMemory().paced(Sample(100_000, 10.0), 0.0, SMALL, is_first=True)
-    again = BatchMemory.of(kept.value)
+    again = decode(BatchMemory, encode(kept))
     assert again.pace == KEPT
     assert again.under(SMALL).pace == KEPT
     assert again.under(MemorySettings(heap_bytes=2**31)).pace is None
     assert kept.paced(None, 1.0, SMALL, is_first=False) == kept
     assert kept.paced(Sample(90_000, 9.0), 1.0, SMALL, is_first=False) == kept
-    assert BatchMemory.of(BatchMemory(repeated=1).value).pace is None
+    assert decode(BatchMemory, {"repeated": 1}).pace is None
 
 
 def a_run(backlog: bool, pace: Pace | None) -> ScriptedSpark:

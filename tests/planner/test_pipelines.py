@@ -76,11 +76,11 @@ def test_a_planning_that_is_not_kept_changes_nothing(before, then, rounds, kind,
     for source in query.sources.values():
         draft = Draft.of(Question(query, Round(None), Booking(query), source, spark.now))
         for step in pipeline_of(query.settings).steps:
-            draft = step(query, draft)
+            draft = step(draft)
     assert state_of(query) == known
     for _ in range(3):
         if spark.ended is None:
-            assert (spark.round(), spark.snapshot) == (twin.round(), twin.snapshot)
+            assert (spark.round(), spark.figures) == (twin.round(), twin.figures)
 
 
 def state_of(query) -> list[dict[str, object]]:

@@ -26,7 +26,7 @@ from headgate_spark.planner.model import (
     GoLive,
     Hold,
     Position,
-    QuerySnapshot,
+    QueryFigures,
     ReadLimit,
     Trigger,
     TriggerKind,
@@ -59,7 +59,7 @@ def spark_with(declared: QueryControl, pending: int = 0, **more: object) -> tupl
 
 
 def is_live(spark: ScriptedSpark) -> bool:
-    return bool(spark.snapshot.real_time)
+    return bool(spark.figures.real_time)
 
 
 def test_one_that_has_nothing_to_read_goes_live_at_once() -> None:
@@ -82,7 +82,7 @@ def test_a_new_query_with_nothing_to_read_goes_live_after_an_empty_micro_batch(n
     spark = ScriptedSpark(*streams, control=control())
     spark.run_until(lambda: is_live(spark), within=1)
     assert (spark.sizes, len(spark.live_batches)) == ([], 1)
-    assert spark.snapshot.no_data_batches == 2, "the one of real-time mode is empty, too"
+    assert spark.figures.no_data_batches == 2, "the one of real-time mode is empty, too"
     streams[0].arrive(1)
     spark.run_for(BATCH)
     assert [batch.total for batch in spark.live_batches] == [0, 1]
@@ -92,7 +92,7 @@ def test_a_new_query_that_stays_in_micro_batches_begins_with_no_empty_one() -> N
     for declared in (QueryControl(), control(paused=True)):
         spark, _ = spark_with(declared, resumed=None)
         spark.run_for(10)
-        assert spark.snapshot.no_data_batches == 0
+        assert spark.figures.no_data_batches == 0
 
 
 def test_it_catches_up_in_micro_batches_that_wait_for_no_interval() -> None:
@@ -146,9 +146,9 @@ def test_a_query_in_backlog_does_not_go_live() -> None:
     declared = control(backlog=BacklogControl(pending_records=1000), dwell=0)
     spark, stream = spark_with(declared, 100_000)
     spark.round()
-    assert spark.snapshot.backlog
+    assert spark.figures.backlog
     spark.run_until(lambda: is_live(spark), within=600)
-    assert not spark.snapshot.backlog
+    assert not spark.figures.backlog
     stream.arrive(1)
     assert sum(spark.sizes) == 100_000
 
@@ -159,20 +159,20 @@ def test_it_goes_back_when_a_vote_says_yes() -> None:
     spark.run_until(lambda: is_live(spark), within=10)
     spark.arrivals = lambda seconds: stream.arrive(round(seconds * PER_SECOND))
     spark.live_records_per_second = PER_SECOND * 0.9
-    spark.run_until(lambda: spark.snapshot.backlog, within=10 * BATCH)
-    assert spark.snapshot.real_time is False
+    spark.run_until(lambda: spark.figures.backlog, within=10 * BATCH)
+    assert spark.figures.real_time is False
     assert spark.answers != {"flights": GoLive(BATCH)}
 
 
 def test_a_lag_does_not_vote_while_a_batch_of_it_runs_and_does_once_that_has_ended() -> None:
     """What it reads meanwhile is told at the end of the batch: until then its lag grows by a second a second."""
     spark, stream = spark_with(control(backlog=BacklogControl(watermark_lag_seconds=20), dwell=0))
-    scraped: list[QuerySnapshot] = []
+    scraped: list[QueryFigures] = []
 
     def arrive(seconds: float) -> None:
         stream.arrive(max(1, round(100 * seconds)))
         if seconds == BATCH:
-            scraped.append(spark.snapshot)
+            scraped.append(spark.figures)
 
     spark.arrivals = arrive
     spark.planner.tell_time(0.0)
@@ -185,7 +185,7 @@ def test_a_lag_does_not_vote_while_a_batch_of_it_runs_and_does_once_that_has_end
     spark.round()
     assert is_live(spark)
     spark.round()
-    assert spark.snapshot.backlog, "the batch has ended, and has brought nothing newer"
+    assert spark.figures.backlog, "the batch has ended, and has brought nothing newer"
     assert not is_live(spark)
 
 
@@ -198,13 +198,13 @@ def test_it_goes_back_when_records_are_unread_that_were_there_when_its_batch_beg
     behind = len(spark.live_batches)
     assert behind == 3, "one with nothing to read, one that leaves two thirds, one that takes half of these"
     spark.live_records_per_second = math.inf
-    assert spark.snapshot.real_time_refused == FELL_BEHIND
+    assert spark.figures.real_time_refused == FELL_BEHIND
     assert [FELL_BEHIND in remark.text for remark in spark.planner.remarks()] == [True]
     left = spark.live_batches[-1].ended_at
     spark.arrivals = lambda _: None
     spark.run_until(lambda: is_live(spark), within=600)
     spark.run_for(2 * BATCH)
-    assert spark.snapshot.real_time_refused is None
+    assert spark.figures.real_time_refused is None
     assert spark.live_batches[behind].planned_at - left >= 60, "the dwell"
 
 
@@ -268,7 +268,7 @@ def test_one_that_stays_away_for_no_time_may_fall_behind_as_often_as_it_likes() 
     for _ in range(1100):
         spark.run_until(lambda: is_live(spark), within=60)
         spark.run_until(lambda: not is_live(spark), within=60)
-    assert spark.snapshot.real_time_refused == FELL_BEHIND
+    assert spark.figures.real_time_refused == FELL_BEHIND
 
 
 @pytest.mark.parametrize(
@@ -284,35 +284,35 @@ def test_what_cannot_hold_there_keeps_it_in_micro_batches_and_is_told(
 ) -> None:
     spark, _ = spark_with(control(**said))
     spark.run_for(10)
-    assert spark.snapshot.real_time is False
-    assert words in (spark.snapshot.real_time_refused or "")
-    assert "flights" in (spark.snapshot.real_time_refused or "")
+    assert spark.figures.real_time is False
+    assert words in (spark.figures.real_time_refused or "")
+    assert "flights" in (spark.figures.real_time_refused or "")
     assert [words in remark.text for remark in spark.planner.remarks()] == [True]
     spark.control(control())
     spark.run_until(lambda: is_live(spark), within=10)
-    assert spark.snapshot.real_time_refused is None
+    assert spark.figures.real_time_refused is None
 
 
 def test_a_run_that_ends_by_itself_does_not_go_live() -> None:
     spark, _ = spark_with(control(), 10, trigger=Trigger(TriggerKind.AVAILABLE_NOW))
     spark.run_for(10)
     assert spark.ended == "idle"
-    assert "AvailableNow" in (spark.snapshot.real_time_refused or "")
+    assert "AvailableNow" in (spark.figures.real_time_refused or "")
 
 
 def test_one_that_cannot_be_counted_does_not_go_live() -> None:
     spark = ScriptedSpark(Uncounted("flights", ReadLimit.FILES, [10]), control=control())
     spark.run_for(10)
     assert spark.live_batches == []
-    assert "counted" in (spark.snapshot.real_time_refused or "")
+    assert "counted" in (spark.figures.real_time_refused or "")
 
 
 def test_a_query_of_which_it_is_not_asked_says_nothing_of_it() -> None:
     spark, _ = spark_with(QueryControl())
     spark.run_for(10)
     assert spark.live_batches == []
-    assert spark.snapshot.real_time is None
-    assert spark.snapshot.real_time_refused is None
+    assert spark.figures.real_time is None
+    assert spark.figures.real_time_refused is None
 
 
 @pytest.mark.parametrize(
@@ -332,12 +332,12 @@ def test_a_refusal_is_answered_by_a_micro_batch_in_the_same_trigger_and_tried_ag
         spark.planner.real_time_refused("too few slots", spark.now, passes=passes)
         again = spark.ask("flights")
         assert not isinstance(again, GoLive)
-        assert spark.snapshot.real_time_refused == "too few slots"
-        assert spark.snapshot.real_time is False
+        assert spark.figures.real_time_refused == "too few slots"
+        assert spark.figures.real_time is False
         refused = spark.now
         assert next_live_batch(spark) - refused == pytest.approx(retry, abs=1)
         spark.planner.trigger_begins((), spark.now)
-    spark.run_until(lambda: spark.snapshot.real_time_refused is None, within=600)
+    spark.run_until(lambda: spark.figures.real_time_refused is None, within=600)
 
 
 def next_live_batch(spark: ScriptedSpark) -> float:
@@ -379,7 +379,7 @@ def test_a_batch_that_has_not_come_to_pass_is_none() -> None:
     spark.run_until(lambda: is_live(spark), within=10)
     stream.arrive(10)
     spark.planner.trigger_begins((), spark.now)
-    assert spark.snapshot.real_time is False
+    assert spark.figures.real_time is False
 
 
 @pytest.mark.parametrize("lost", [("delays",), ("flights",)])
@@ -400,7 +400,7 @@ def test_where_one_source_was_not_told_none_is_read_so_and_the_query_has_not_fal
     spark.planner.trigger_begins([name for name in order if name not in lost], spark.now)
     assert not is_live(spark)
     assert not isinstance(spark.ask("delays"), GoLive), "what has come meanwhile is read in a micro-batch"
-    assert spark.snapshot.real_time_refused is None
+    assert spark.figures.real_time_refused is None
 
 
 def test_nothing_goes_live_while_it_is_stopped() -> None:
@@ -470,15 +470,15 @@ class OfTransactions(Stream):
     looks: dict[str, list[First]] = field(default_factory=dict)
 
     def read_on(self, records: float) -> int:
-        self.latest = {split: end - 1 for split, end in self.latest.items()}
+        self.latest = {partition: end - 1 for partition, end in self.latest.items()}
         read = super().read_on(records)
-        self.latest = {split: end + 1 for split, end in self.latest.items()}
+        self.latest = {partition: end + 1 for partition, end in self.latest.items()}
         return read
 
     def look(self, source: str, places: Mapping[str, Sequence[int]], ends: Position) -> None:
-        for split, offsets in places.items() if source == self.name else ():
-            self.looks[split] = [
-                First(n, None, is_none=n == ends[split] - 1, until=ends[split]) for n in offsets
+        for partition, offsets in places.items() if source == self.name else ():
+            self.looks[partition] = [
+                First(n, None, is_none=n == ends[partition] - 1, until=ends[partition]) for n in offsets
             ]
 
     def known(self, source: str) -> Mapping[str, Sequence[First]] | None:
@@ -506,7 +506,7 @@ def test_the_marker_of_a_transaction_that_nothing_comes_behind_is_no_falling_beh
         spark.round()
     assert [batch.records["flights"] for batch in spark.live_batches[:2]] == [0, 18]
     assert is_live(spark) is can_tell
-    assert (spark.snapshot.real_time_refused != FELL_BEHIND) is can_tell
+    assert (spark.figures.real_time_refused != FELL_BEHIND) is can_tell
 
 
 def test_a_record_that_is_left_alone_is_told_from_a_marker_once_it_was_looked_at() -> None:
@@ -519,7 +519,7 @@ def test_a_record_that_is_left_alone_is_told_from_a_marker_once_it_was_looked_at
     spark.live_records_per_second = 0
     spark.round()
     spark.round()
-    assert spark.snapshot.real_time_refused == FELL_BEHIND
+    assert spark.figures.real_time_refused == FELL_BEHIND
 
 
 @given(
@@ -568,7 +568,7 @@ def test_whatever_documents_come_in_the_midst_of_a_switch_each_record_is_read_on
         spark.run_for(seconds)
     if stops:
         spark.planner.stop(spark.now)
-        spark.run_until(lambda: spark.snapshot.sources[0].held_by is HeldBy.STOP, within=2 * BATCH)
+        spark.run_until(lambda: spark.figures.sources[0].held_by is HeldBy.STOP, within=2 * BATCH)
         planned = len(spark.batches), len(spark.live_batches)
         spark.run_for(2 * BATCH)
         assert (len(spark.batches), len(spark.live_batches)) == planned, "nothing is planned after a stop"

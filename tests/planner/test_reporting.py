@@ -23,8 +23,8 @@ def test_before_the_first_trigger_nothing_is_known():
     flights = spark.source("flights")
     assert flights.pending_records is None
     assert flights.idle_seconds is None
-    assert spark.snapshot.throughput_records_per_second is None
-    assert spark.snapshot.grant_records is None
+    assert spark.figures.throughput_records_per_second is None
+    assert spark.figures.grant_records is None
 
 
 def test_pending_counts_from_the_committed_position_while_a_batch_runs():
@@ -32,7 +32,7 @@ def test_pending_counts_from_the_committed_position_while_a_batch_runs():
     planner.control(control(batch=BatchControl(initial_records=60)), 0)
     planner.admit("a", {"0": 0}, 0)
     planner.plan("a", {"a": {"0": 100}}, 0)
-    source = planner.snapshot(5).sources[0]
+    source = planner.figures(5).sources[0]
     assert (source.pending_records, source.planned_records_total, source.processed_records_total) == (
         100,
         60,
@@ -62,7 +62,7 @@ def test_throughput_leaves_the_fixed_cost_of_a_batch_out():
         records_per_second=20_000,
     )
     spark.run_until(lambda: len(spark.batches) == 5)
-    assert spark.snapshot.throughput_records_per_second == pytest.approx(20_000, rel=0.01)
+    assert spark.figures.throughput_records_per_second == pytest.approx(20_000, rel=0.01)
 
 
 def test_held_time_adds_up_by_reason():
@@ -87,7 +87,7 @@ def test_what_held_a_source_in_the_last_minute_is_told_to_the_second_and_forgott
     planner = AskedPlanner(QueryState("q", Trigger(), [Source("a", ReadLimit.GATE)], now=0))
 
     def lately(now):
-        return planner.snapshot(now).sources[0].held_lately_seconds
+        return planner.figures(now).sources[0].held_lately_seconds
 
     paused, free = ({"a": SourceControl(paused=is_paused)} for is_paused in (True, False))
     assert lately(0) == {}
@@ -113,7 +113,7 @@ def test_held_time_goes_on_while_another_source_is_read():
     for now in (0, 1):
         planner.admit("a", None, now)
         planner.admit("b", None, now)
-    assert planner.snapshot(600).sources[1].held_seconds[HeldBy.PAUSED] == 600
+    assert planner.figures(600).sources[1].held_seconds[HeldBy.PAUSED] == 600
 
 
 def test_a_source_with_nothing_new_is_idle_from_its_last_record_on():
@@ -138,7 +138,7 @@ def test_offsets_without_rows_are_activity():
     planner.admit("a", {"0": 0}, 50)
     planner.plan("a", {"a": {"0": 10}}, 50)
     planner.batch_ended(BatchReport({"a": 0}, 1, 51))
-    assert planner.snapshot(52).sources[0].idle_seconds == 2
+    assert planner.figures(52).sources[0].idle_seconds == 2
 
 
 def test_a_closed_gate_does_not_keep_a_source_from_being_idle():
@@ -179,7 +179,7 @@ def test_a_source_that_cannot_be_counted_is_idle_once_it_had_nothing():
 
 
 def test_the_base_is_reported_where_the_interval_is_below_it():
-    assert ScriptedSpark(a_stream(), control=control(0.02)).snapshot.interval_seconds == BASE
+    assert ScriptedSpark(a_stream(), control=control(0.02)).figures.interval_seconds == BASE
 
 
 def test_pending_and_idle_are_unknown_when_the_source_cannot_tell():

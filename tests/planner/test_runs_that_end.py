@@ -271,7 +271,7 @@ def test_a_history_whose_end_was_not_seen_any_more_is_known_to_be_at_its_end(ord
     """The run before was stopped after the last batch of the history, before the planning that would have seen it."""
     past = Stream("history", {"0": 500}, start={"0": 500})
     streams = {"history": past, "live": a_stream(name="live")}
-    memory = HybridMemory(ends={"history": {"0": 500}})
+    memory = HybridMemory({"history": {"0": 500}}, frozenset())
     spark = run(
         *(streams[name] for name in order),
         sources={"live": after("history")},

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headgate_spark.planner.shares import divide, ends_after, room, share_grant
 
-# Splits
+# Partitions
 
 
 @pytest.mark.parametrize(
@@ -24,25 +24,25 @@ from headgate_spark.planner.shares import divide, ends_after, room, share_grant
         ({"0": 5}, {"0": 9, "1": 9}, [], {"0": 4}),
     ],
 )
-def test_what_lies_ahead_of_a_split_is_bounded_by_the_nearest_end(start, latest, bounds, rooms):
+def test_what_lies_ahead_of_a_partition_is_bounded_by_the_nearest_end(start, latest, bounds, rooms):
     assert room(start, latest, *bounds) == rooms
 
 
-def test_one_busy_split_of_four_gets_everything():
+def test_one_busy_partition_of_four_gets_everything():
     start = {"0": 0, "1": 0, "2": 0, "3": 0}
     assert ends_after(100, start, {"0": 0, "1": 500, "2": 0, "3": 0}) == {"0": 0, "1": 100, "2": 0, "3": 0}
 
 
-def test_splits_get_shares_of_what_they_have_pending():
+def test_partitions_get_shares_of_what_they_have_pending():
     assert ends_after(40, {"0": 0, "1": 100}, {"0": 100, "1": 300}) == {"0": 10, "1": 130}
 
 
-def test_a_small_split_beside_a_huge_one_is_read_too():
+def test_a_small_partition_beside_a_huge_one_is_read_too():
     assert divide(100, {"small": 10, "huge": 10_000_000}, {"small": 10, "huge": 10_000_000})["small"] >= 1
 
 
-def test_fewer_records_than_splits_go_round():
-    pending = {str(split): 10**6 for split in range(8)}
+def test_fewer_records_than_partitions_go_round():
+    pending = {str(partition): 10**6 for partition in range(8)}
     served: Counter[str] = Counter()
     for turn in range(0, 80, 3):
         served.update(divide(3, pending, pending, turn))
@@ -91,34 +91,34 @@ def test_shares_by_pending_are_off_by_little_more_than_the_record_that_everyone_
     total=st.integers(1, 7),
     pending=st.lists(st.integers(1, 10**6), min_size=2, max_size=8),
 )
-def test_no_split_waits_longer_than_one_time_round(total, pending):
-    splits = {str(i): n * 10 for i, n in enumerate(pending)}
+def test_no_partition_waits_longer_than_one_time_round(total, pending):
+    partitions = {str(i): n * 10 for i, n in enumerate(pending)}
     served: Counter[str] = Counter()
-    for turn in range(0, total * len(splits), total):
-        served.update(divide(total, splits, splits, turn))
-    assert all(served[split] >= 1 for split in splits)
+    for turn in range(0, total * len(partitions), total):
+        served.update(divide(total, partitions, partitions, turn))
+    assert all(served[partition] >= 1 for partition in partitions)
 
 
 @given(st.integers(1, 32), st.data(), st.randoms(use_true_random=False))
-def test_so_it_is_whoever_comes_and_goes_and_after_each_restart(splits, data, random):
-    total = data.draw(st.integers(1, splits), label="total")
-    waiting = str(data.draw(st.integers(0, splits - 1), label="waiting"))
-    start = {str(split): data.draw(st.integers(0, 10**12)) for split in range(splits)}
+def test_so_it_is_whoever_comes_and_goes_and_after_each_restart(partitions, data, random):
+    total = data.draw(st.integers(1, partitions), label="total")
+    waiting = str(data.draw(st.integers(0, partitions - 1), label="waiting"))
+    start = {str(partition): data.draw(st.integers(0, 10**12)) for partition in range(partitions)}
     before = start[waiting]
-    for _ in range(-(-splits // total)):
-        rooms = {split: random.choice((0, 0, 1, 9)) for split in start} | {waiting: 9}
+    for _ in range(-(-partitions // total)):
+        rooms = {partition: random.choice((0, 0, 1, 9)) for partition in start} | {waiting: 9}
         start = ends_after(min(total, sum(rooms.values())), start, rooms)
     assert start[waiting] > before
 
 
-def test_idle_splits_give_their_turns_to_all_others_alike() -> None:
-    rooms = {str(split): 9 if split in {1, 5, 6} else 0 for split in range(12)}
+def test_idle_partitions_give_their_turns_to_all_others_alike() -> None:
+    rooms = {str(partition): 9 if partition in {1, 5, 6} else 0 for partition in range(12)}
     start, had_turn = dict.fromkeys(rooms, 0), {}
     for planning in range(1, 121):
         ends = ends_after(1, start, rooms, had_turn)
-        had_turn |= {split: planning for split, end in ends.items() if end > start[split]}
+        had_turn |= {partition: planning for partition, end in ends.items() if end > start[partition]}
         start = ends
-    assert [start[split] for split in ("1", "5", "6")] == [40, 40, 40]
+    assert [start[partition] for partition in ("1", "5", "6")] == [40, 40, 40]
 
 
 # Sources

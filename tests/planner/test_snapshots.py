@@ -33,12 +33,12 @@ class Log:
 
     @property
     def stream(self) -> Stream:
-        return Stream("orders", {split: sum(parts) for split, parts in self.parts.items()})
+        return Stream("orders", {partition: sum(parts) for partition, parts in self.parts.items()})
 
-    def end_behind(self, split: str, at: int) -> int:
+    def end_behind(self, partition: str, at: int) -> int:
         """Return where the snapshot ends that `at` is in; `at`: it is in none."""
         begin = 0
-        for n, count in enumerate(self.parts[split]):
+        for n, count in enumerate(self.parts[partition]):
             begin += count
             if at < begin:
                 return begin if n % 2 == 0 else at
@@ -50,11 +50,11 @@ class Log:
             self.answer()
 
     def answer(self) -> None:
-        for split, place in self.searched[-1].items():
-            end = min(self.end_behind(split, place.begin), place.until)
-            connector = self.connectors.get(split, "shop")
+        for partition, place in self.searched[-1].items():
+            end = min(self.end_behind(partition, place.begin), place.until)
+            connector = self.connectors.get(partition, "shop")
             of_all = frozenset({(connector, None)} if connector is not None else ())
-            self.found[split] = SnapshotEnd(
+            self.found[partition] = SnapshotEnd(
                 begin=place.begin,
                 end=end,
                 until=place.until,
@@ -63,8 +63,8 @@ class Log:
                 over=self.over if end == place.until else of_all,
             )
 
-    def drop(self, source: str, splits: Collection[str]) -> None:
-        self.found = {split: end for split, end in self.found.items() if split not in splits}
+    def drop(self, source: str, partitions: Collection[str]) -> None:
+        self.found = {partition: end for partition, end in self.found.items() if partition not in partitions}
 
     def known(self, source: str) -> Mapping[str, SnapshotEnd] | None:
         return dict(self.found) if self.can_be_asked else None
@@ -100,21 +100,21 @@ def test_a_snapshot_is_one_batch_that_ends_in_each_partition_with_its_last_recor
     assert stream.start == {"t/0": 70, "t/1": 20, "t/2": 0, "t/3": 9}
     spark.run_until(lambda: stream.pending == 0)
     assert [sum(batch.records.values()) for batch in spark.batches] == [99, 120]
-    assert not spark.snapshot.backlog
+    assert not spark.figures.backlog
 
 
 def test_its_phase_is_yes_from_the_first_batch_until_every_partition_is_past_it() -> None:
     spark, stream = spark_with(Log({"t/0": (60, 100), "t/1": (10, 300)}), control(10.0))
     spark.run_until(lambda: stream.start["t/0"] > 0)
-    phases = {spark.snapshot.sources[0].phase}
+    phases = {spark.figures.sources[0].phase}
     while stream.start["t/0"] < 60:
-        assert spark.snapshot.backlog
+        assert spark.figures.backlog
         spark.round()
     spark.run_until(lambda: stream.pending == 0)
     spark.run_for(3)
     assert phases == {True}
-    assert not spark.snapshot.sources[0].phase
-    assert not spark.snapshot.backlog
+    assert not spark.figures.sources[0].phase
+    assert not spark.figures.backlog
 
 
 def test_nothing_is_read_before_it_is_known_where_the_snapshot_ends() -> None:
@@ -131,7 +131,7 @@ def test_nothing_is_read_before_it_is_known_where_the_snapshot_ends() -> None:
 def test_where_it_cannot_be_asked_it_is_read_without_a_phase() -> None:
     spark, stream = spark_with(Log({"t/0": (70, 30)}, answers=False, can_be_asked=False))
     spark.run_until(lambda: stream.pending == 0)
-    assert not spark.snapshot.backlog
+    assert not spark.figures.backlog
 
 
 def test_a_source_that_is_no_change_stream_is_not_searched() -> None:
@@ -162,7 +162,7 @@ def test_a_restart_behind_it_has_no_phase() -> None:
     spark, stream = spark_with(Log({"t/0": (70, 30), "t/1": (20, 50)}), resumed={"orders": at})
     stream.start = dict(at)
     spark.run_until(lambda: len(spark.batches) == 1)
-    assert not spark.snapshot.backlog
+    assert not spark.figures.backlog
 
 
 def test_a_snapshot_that_goes_on_is_a_phase_while_it_does_and_its_end_is_found_when_it_comes() -> None:
@@ -173,21 +173,21 @@ def test_a_snapshot_that_goes_on_is_a_phase_while_it_does_and_its_end_is_found_w
         stream.latest["t/0"] = rows
         spark.run_until(lambda: stream.pending == 0, within=5)
         spark.run_for(QUIET_SECONDS - 10)
-        assert spark.snapshot.backlog
+        assert spark.figures.backlog
     log.parts["t/0"], stream.latest["t/0"] = (120, 40), 160
     before = len(spark.batches)
     spark.run_until(lambda: len(spark.batches) > before, within=5)
     assert stream.start == {"t/0": 120}
     spark.run_until(lambda: stream.pending == 0, within=5)
-    assert not spark.snapshot.backlog
+    assert not spark.figures.backlog
 
 
 def test_one_that_has_stopped_growing_is_none_and_is_named_with_what_to_do() -> None:
     spark, stream = spark_with(Log({"t/0": (50,)}))
     spark.run_until(lambda: stream.pending == 0)
     spark.run_for(QUIET_SECONDS + 5)
-    assert not spark.snapshot.backlog
-    problem = spark.snapshot.sources[0].snapshot_problem
+    assert not spark.figures.backlog
+    problem = spark.figures.sources[0].snapshot_problem
     assert problem is not None
     assert problem.startswith("partition t/0 ends with a record of a snapshot")
     assert "see its status" in problem
@@ -204,20 +204,20 @@ def test_what_comes_behind_one_that_has_stalled_is_read_before_anybody_knows_wha
     log.parts["t/0"], stream.latest["t/0"] = (60,), 60
     spark.run_until(lambda: stream.start["t/0"] == 60, within=5)
     assert stream.start == {"t/0": 60}
-    assert not spark.snapshot.sources[0].phase
+    assert not spark.figures.sources[0].phase
     log.answer()
-    spark.run_until(lambda: spark.snapshot.sources[0].phase, within=5)
-    assert spark.snapshot.sources[0].phase
+    spark.run_until(lambda: spark.figures.sources[0].phase, within=5)
+    assert spark.figures.sources[0].phase
 
 
 def test_of_a_source_that_cannot_be_asked_any_more_nothing_is_said_that_was_found_before() -> None:
     log = Log({"t/0": (50,)})
     spark, _ = spark_with(log)
     spark.run_for(QUIET_SECONDS + 15)
-    assert spark.snapshot.sources[0].snapshot_problem is not None
+    assert spark.figures.sources[0].snapshot_problem is not None
     log.can_be_asked = False
     spark.run_for(5)
-    assert spark.snapshot.sources[0].snapshot_problem is None
+    assert spark.figures.sources[0].snapshot_problem is None
 
 
 def test_a_log_of_nothing_but_markers_is_no_phase() -> None:
@@ -227,7 +227,7 @@ def test_a_log_of_nothing_but_markers_is_no_phase() -> None:
     sources = {"orders": SourceControl(snapshot="Debezium", paused=True)}
     spark, _ = spark_with(log, replace(control(), sources=sources))
     spark.run_for(3)
-    assert not spark.snapshot.sources[0].phase
+    assert not spark.figures.sources[0].phase
 
 
 def test_one_without_an_end_stays_a_phase_and_is_named_once_with_partition_offset_and_what_to_do(
@@ -251,19 +251,19 @@ def test_one_without_an_end_stays_a_phase_and_is_named_once_with_partition_offse
     for rows in (50, 100, 150, 200):
         assert grow(QUIET_SECONDS - 10, rows) == set()
     told = {sentence for rows in (250, 300, 350) for sentence in grow(QUIET_SECONDS - 10, rows)}
-    problem = spark.snapshot.sources[0].snapshot_problem
+    problem = spark.figures.sources[0].snapshot_problem
     assert problem is not None
     assert problem.startswith("partition t/0: for an hour no end of the snapshot was found")
     assert "up to the record at offset 249" in problem
     assert "take backlog.snapshot out" in problem
     assert told == {f"the snapshot of a change stream does not end: {problem}"}
-    assert spark.snapshot.sources[0].phase
-    assert spark.snapshot.backlog
+    assert spark.figures.sources[0].phase
+    assert spark.figures.backlog
     grow(10, 400, 5)
-    assert spark.snapshot.sources[0].snapshot_problem is None
-    assert not spark.snapshot.sources[0].phase
+    assert spark.figures.sources[0].snapshot_problem is None
+    assert not spark.figures.sources[0].phase
     assert grow(QUIET_SECONDS - 10, 400, 5, 100) == set(), "another one, which has just begun"
-    assert spark.snapshot.sources[0].phase
+    assert spark.figures.sources[0].phase
 
 
 @pytest.mark.parametrize(("parts", "connector"), [((ROWS, 5), "a"), ((ROWS, 5), None), ((ROWS,), "a")])
@@ -295,9 +295,9 @@ def test_one_with_a_change_behind_it_is_over_though_its_records_name_no_connecto
     spark.control(replace(control(), sources={"orders": source}))
     spark.run_for(3)
     assert stream.start == ({"t/0": 50, "t/1": 5} if paused else {"t/0": 80, "t/1": 25})
-    assert not spark.snapshot.sources[0].phase
+    assert not spark.figures.sources[0].phase
     spark.run_for(3 * QUIET_SECONDS)
-    assert spark.snapshot.sources[0].snapshot_problem is None
+    assert spark.figures.sources[0].snapshot_problem is None
 
 
 def test_changes_that_come_behind_an_end_that_is_known_hold_nothing() -> None:
@@ -315,16 +315,16 @@ def test_where_the_last_record_was_read_it_is_over_at_once(over: Over) -> None:
     spark, stream = spark_with(Log({"t/0": (50,)}, over=frozenset({over})))
     spark.run_until(lambda: stream.pending == 0)
     spark.run_for(3)
-    assert not spark.snapshot.backlog
-    assert spark.snapshot.sources[0].snapshot_problem is None
+    assert not spark.figures.backlog
+    assert spark.figures.sources[0].snapshot_problem is None
 
 
 def test_a_change_in_one_partition_says_that_the_snapshot_is_over_in_all_that_have_none() -> None:
     spark, stream = spark_with(Log({"t/0": (50,), "t/1": (50, 1)}))
     spark.run_until(lambda: stream.pending == 0)
     spark.run_for(3)
-    assert not spark.snapshot.backlog
-    assert spark.snapshot.sources[0].snapshot_problem is None
+    assert not spark.figures.backlog
+    assert spark.figures.sources[0].snapshot_problem is None
 
 
 def test_a_second_snapshot_is_a_phase_from_when_it_is_found_and_nothing_waits_for_that() -> None:
@@ -332,18 +332,18 @@ def test_a_second_snapshot_is_a_phase_from_when_it_is_found_and_nothing_waits_fo
     spark, stream = spark_with(log, control(10.0))
     spark.run_until(lambda: stream.pending == 0)
     spark.run_for(3)
-    assert not spark.snapshot.backlog
+    assert not spark.figures.backlog
     log.parts["t/0"], stream.latest["t/0"] = (10, 30, 500_000, 7), 500_047
     log.answers = False
     before = len(spark.batches)
     spark.run_until(lambda: len(spark.batches) > before, within=5)
     assert stream.start["t/0"] > 40, "it is read before anybody knows what it is"
     log.answers = True
-    spark.run_until(lambda: spark.snapshot.sources[0].phase, within=60)
-    assert spark.snapshot.sources[0].phase
+    spark.run_until(lambda: spark.figures.sources[0].phase, within=60)
+    assert spark.figures.sources[0].phase
     spark.run_until(lambda: stream.pending == 0)
     spark.run_for(3)
-    assert not spark.snapshot.sources[0].phase
+    assert not spark.figures.sources[0].phase
 
 
 def test_a_change_of_before_it_in_another_partition_does_not_end_a_second_snapshot() -> None:
@@ -357,11 +357,11 @@ def test_a_change_of_before_it_in_another_partition_does_not_end_a_second_snapsh
         assert stream.pending == 0
         for _ in range(10):
             spark.run_for(1)
-            assert spark.snapshot.sources[0].phase, "all that there is of it was read, and more comes"
+            assert spark.figures.sources[0].phase, "all that there is of it was read, and more comes"
     log.parts["t/1"], stream.latest["t/1"] = (20, 60), 80
     spark.run_for(5)
-    assert not spark.snapshot.sources[0].phase, "this one is of behind it"
-    assert spark.snapshot.sources[0].snapshot_problem is None
+    assert not spark.figures.sources[0].phase, "this one is of behind it"
+    assert spark.figures.sources[0].snapshot_problem is None
 
 
 def test_a_second_snapshot_takes_a_query_back_from_real_time_mode_until_it_is_over() -> None:
@@ -370,16 +370,16 @@ def test_a_second_snapshot_takes_a_query_back_from_real_time_mode_until_it_is_ov
     spark, stream = spark_with(
         log, replace(control(10.0), live=live, reentry=ReentryControl(dwell_seconds=0))
     )
-    spark.run_until(lambda: bool(spark.snapshot.real_time), within=60)
-    assert not spark.snapshot.backlog
+    spark.run_until(lambda: bool(spark.figures.real_time), within=60)
+    assert not spark.figures.backlog
     log.parts["t/0"], stream.latest["t/0"] = (10, 30, 500_000, 7), 500_047
     spark.live_records_per_second = 1000
-    spark.run_until(lambda: not spark.snapshot.real_time, within=300)
-    assert spark.snapshot.sources[0].phase
-    assert spark.snapshot.backlog
+    spark.run_until(lambda: not spark.figures.real_time, within=300)
+    assert spark.figures.sources[0].phase
+    assert spark.figures.backlog
     assert 40 < stream.start["t/0"] < 500_040
-    spark.run_until(lambda: bool(spark.snapshot.real_time), within=300)
-    assert not spark.snapshot.sources[0].phase
+    spark.run_until(lambda: bool(spark.figures.real_time), within=300)
+    assert not spark.figures.sources[0].phase
     assert stream.pending == 0
 
 
@@ -405,7 +405,7 @@ def test_a_run_that_ends_by_itself_waits_for_the_answer_and_ends_with_all_read()
 def test_what_does_not_tell_is_named() -> None:
     spark, stream = spark_with(Log({"t/0": (0, 30)}, told={"t/0": "it is no envelope"}))
     spark.run_until(lambda: stream.pending == 0)
-    assert spark.snapshot.sources[0].snapshot_problem == "partition t/0: it is no envelope"
+    assert spark.figures.sources[0].snapshot_problem == "partition t/0: it is no envelope"
 
 
 PARTS = st.lists(st.integers(1, 40), min_size=0, max_size=4).map(tuple)
@@ -423,7 +423,7 @@ def test_whatever_a_log_holds_all_is_read_and_no_batch_that_spans_a_snapshot_goe
     """From anywhere, with any number of snapshots, with answers that come now or later."""
     log = Log(topic)
     spark, stream = spark_with(log, control(during, most))
-    stream.start = {split: data.draw(st.integers(0, end)) for split, end in stream.latest.items()}
+    stream.start = {partition: data.draw(st.integers(0, end)) for partition, end in stream.latest.items()}
     for _ in range(400):
         log.answers = data.draw(st.booleans()) if len(log.searched) < 20 else True
         before, inside = dict(stream.start), {s: log.end_behind(s, at) for s, at in stream.start.items()}
@@ -452,7 +452,7 @@ def test_while_it_cannot_tell_it_is_asked_for_what_is_there_now() -> None:
     assert stream.start == {"t/0": 150}
 
 
-def test_splits_that_are_gone_are_dropped() -> None:
+def test_partitions_that_are_gone_are_dropped() -> None:
     log = Log({"t/0": (0, 30), "t/1": (0, 50)})
     spark, stream = spark_with(log)
     spark.run_until(lambda: stream.pending == 0)

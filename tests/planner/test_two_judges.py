@@ -26,7 +26,7 @@ from headgate.reconcile.policy import query_policies
 from headgate_contract import ControlDocument
 from headgate_contract.codec import decode, encode
 from headgate_contract.lag_votes import IDLE_SECONDS
-from headgate_spark.planner.model import QuerySnapshot, SourceSnapshot
+from headgate_spark.planner.model import QueryFigures, SourceFigures
 from support.examples import examples
 from support.looping import application, query, source
 from support.scripted_spark import ScriptedSpark, Stream
@@ -88,7 +88,7 @@ class Driver:
         while self.spark.now < deadline:
             self.spark.round()
             self.spark.planner.read_to(self.spark.now - self.stream.pending / 50)
-            verdicts.append((self.spark.now, self.spark.snapshot.backlog))
+            verdicts.append((self.spark.now, self.spark.figures.backlog))
         return verdicts
 
 
@@ -105,7 +105,7 @@ class Operator:
     def policy(self) -> QueryPolicy:
         return query_policies(self.application)["delays"]
 
-    def decides(self, seen: QuerySnapshot | None, now: float, attempt: int) -> ControlDocument:
+    def decides(self, seen: QueryFigures | None, now: float, attempt: int) -> ControlDocument:
         """Decide on a scrape (`None`: nothing was heard), and return the newest document."""
         memory = decode(Memory, json.loads(self.kept))
         sources = {} if seen is None else {one.name: observed(one, now) for one in seen.sources}
@@ -122,7 +122,7 @@ class Operator:
         return self.document
 
 
-def observed(source: SourceSnapshot, now: float) -> SourceObservation:
+def observed(source: SourceFigures, now: float) -> SourceObservation:
     idle = source.idle_seconds
     return SourceObservation(
         watermark_lag_seconds=7.0,  # of another moment
@@ -164,10 +164,10 @@ def test_the_two_never_flap_against_each_other(
                 driver.stream.arrive(int(amount))
         elif step == "run":
             assert told.runs(amount) == alone.runs(amount)
-        elif step == "scrape" and told.spark.snapshot.sources[0].pending_records is not None:
-            snapshot = told.spark.snapshot
-            written.append(operator.decides(snapshot, told.spark.now, attempt))
-            heard = snapshot.backlog
+        elif step == "scrape" and told.spark.figures.sources[0].pending_records is not None:
+            figures = told.spark.figures
+            written.append(operator.decides(figures, told.spark.now, attempt))
+            heard = figures.backlog
             assert operator.backlog == heard
             assert not written[-1].queries["delays"].backlog, "the driver is not told its own votes"
         elif step == "lose":

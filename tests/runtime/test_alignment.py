@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 from headgate_contract import AlignmentControl, ControlDocument, QueryControl, SourceControl
 from headgate_spark.engine.records import RunRecords, follow
 from headgate_spark.kafka.event_times import KafkaEventTimes
-from headgate_spark.planner.alignment import Commitment, Groups, MemberSplit
+from headgate_spark.planner.alignment import Commitment, Groups, MemberPartition
 from headgate_spark.planner.model import ReadLimit, Source, Trigger
 from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.snapshots import SnapshotEnds
@@ -59,5 +59,5 @@ def test_a_group_waits_for_the_queries_that_the_document_lists():
     listed = QueryControl(sources={"flights": SourceControl(alignment=declared)})
     follow(groups, ControlDocument(generation=1, queries={"slow": listed}))
     groups.publish("trips", "fast", Commitment((declared,), 1.0, {}), 0.0)
-    assert groups.floor_of_others("trips", "fast", 4.9).unknown == MemberSplit("slow")
+    assert groups.floor_of_others("trips", "fast", 4.9).unknown == MemberPartition("slow")
     assert groups.floor_of_others("trips", "fast", 5.0).unknown is None

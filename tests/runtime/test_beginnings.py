@@ -1,4 +1,4 @@
-"""A split that appears is planned once it is known where it begins."""
+"""A partition that appears is planned once it is known where it begins."""
 
 import threading
 import time
@@ -14,18 +14,18 @@ PATIENT = time.monotonic() + 86_400
 """Whoever answers is waited for, however busy the machine is."""
 
 
-def test_splits_that_are_known_are_settled_without_a_question():
-    def find(splits):
+def test_partitions_that_are_known_are_settled_without_a_question():
+    def find(partitions):
         raise AssertionError("nothing is new")
 
     assert Beginnings("orders", find).are_settled(START, {"orders/0": 9}, PATIENT)
 
 
-def test_a_new_split_begins_where_its_source_says():
+def test_a_new_partition_begins_where_its_source_says():
     asked = []
 
-    def find(splits):
-        asked.append(set(splits))
+    def find(partitions):
+        asked.append(set(partitions))
         return {"orders/1": 30}
 
     found = Beginnings("orders", find)
@@ -37,8 +37,8 @@ def test_a_new_split_begins_where_its_source_says():
     assert asked == [{"orders/1"}]
 
 
-def test_where_the_source_is_counts_more_than_where_a_split_began():
-    found = Beginnings("orders", lambda splits: dict.fromkeys(splits, 30))
+def test_where_the_source_is_counts_more_than_where_a_partition_began():
+    found = Beginnings("orders", lambda partitions: dict.fromkeys(partitions, 30))
     found.are_settled(START, LATEST, PATIENT)
     assert found.completed({"orders/0": 5, "orders/1": 35}) == {"orders/0": 5, "orders/1": 35}
 
@@ -47,10 +47,10 @@ def test_a_slow_answer_is_waited_for_over_several_rounds_and_in_none_beyond_its_
     answered = threading.Event()
     calls = []
 
-    def find(splits):
-        calls.append(splits)
+    def find(partitions):
+        calls.append(partitions)
         answered.wait(240)
-        return dict.fromkeys(splits, 30)
+        return dict.fromkeys(partitions, 30)
 
     found = Beginnings("orders", find)
     for _ in range(2):
@@ -61,8 +61,8 @@ def test_a_slow_answer_is_waited_for_over_several_rounds_and_in_none_beyond_its_
     assert len(calls) == 1
 
 
-def test_a_split_whose_beginning_cannot_be_found_is_never_planned_and_said_once():
-    def find(splits):
+def test_a_partition_whose_beginning_cannot_be_found_is_never_planned_and_said_once():
+    def find(partitions):
         raise ConnectionError("the broker is gone")
 
     found = Beginnings("orders", find)
@@ -76,7 +76,7 @@ def test_a_split_whose_beginning_cannot_be_found_is_never_planned_and_said_once(
 def test_a_broker_that_is_away_for_a_moment_is_asked_again():
     answers = iter([ConnectionError("the broker is gone"), {"orders/1": 30}])
 
-    def find(splits):
+    def find(partitions):
         answer = next(answers)
         if isinstance(answer, Exception):
             raise answer
@@ -89,9 +89,9 @@ def test_a_broker_that_is_away_for_a_moment_is_asked_again():
     assert found.completed(START) == {"orders/0": 5, "orders/1": 30}
 
 
-def test_a_split_that_comes_back_begins_where_it_does_then():
+def test_a_partition_that_comes_back_begins_where_it_does_then():
     answers = iter([30, 7])
-    found = Beginnings("orders", lambda splits: dict.fromkeys(splits, next(answers)))
+    found = Beginnings("orders", lambda partitions: dict.fromkeys(partitions, next(answers)))
     assert not found.are_settled(START, LATEST, PATIENT)
     assert found.are_settled(START, {"orders/0": 9}, PATIENT)
     assert found.completed(START) == START
@@ -99,19 +99,19 @@ def test_a_split_that_comes_back_begins_where_it_does_then():
     assert found.completed(START) == {"orders/0": 5, "orders/1": 7}
 
 
-def test_where_a_split_began_is_forgotten_once_the_source_says_where_it_is():
+def test_where_a_partition_began_is_forgotten_once_the_source_says_where_it_is():
     answers = iter([30, 7])
-    found = Beginnings("orders", lambda splits: dict.fromkeys(splits, next(answers)))
+    found = Beginnings("orders", lambda partitions: dict.fromkeys(partitions, next(answers)))
     assert not found.are_settled(START, LATEST, PATIENT)
     assert found.are_settled({**START, "orders/1": 35}, LATEST, PATIENT)
     assert not found.are_settled(START, LATEST, PATIENT)
     assert found.completed(START) == {"orders/0": 5, "orders/1": 7}
 
 
-def test_a_split_that_nobody_could_tell_of_is_looked_up_until_somebody_can():
+def test_a_partition_that_nobody_could_tell_of_is_looked_up_until_somebody_can():
     answers = iter([*[ConnectionError("the broker is gone")] * (TRIES + 1), {"orders/1": 7}])
 
-    def find(splits):
+    def find(partitions):
         answer = next(answers)
         if isinstance(answer, Exception):
             raise answer

@@ -16,16 +16,15 @@ from headgate_contract import metrics as m
 from headgate_contract.held import HeldBy
 from headgate_contract.lag_votes import LagVoter
 from headgate_spark import __version__
-from headgate_spark.exporter.collector import MOST_NAMED, DriverCollector, of_member
-from headgate_spark.exporter.server import Exporter
-from headgate_spark.planner.model import AlignmentSnapshot, QuerySnapshot, ReadLimit, SourceSnapshot
+from headgate_spark.exporter import MOST_NAMED, DriverCollector, Exporter, of_member
+from headgate_spark.planner.model import AlignmentFigures, QueryFigures, ReadLimit, SourceFigures
 from support.engine import MadeUpCheckpoint, a_run
 
 LABELS = ("delays", "flights")
 
 
 def samples(**more: object) -> list[tuple[str, tuple[str, ...], float | None]]:
-    standing = AlignmentSnapshot(limit=None, floor=None, drift=None, held_by=None, **more)  # type: ignore[arg-type]
+    standing = AlignmentFigures(limit=None, floor=None, drift=None, held_by=None, **more)  # type: ignore[arg-type]
     found = ((metric.name, labels, value) for metric, labels, value in of_member(LABELS, standing))
     return [sample for sample in found if sample[2] is not None]
 
@@ -42,7 +41,7 @@ def test_records_that_do_not_count_are_named_by_partition_and_offset():
     ]
 
 
-def test_of_many_splits_all_are_counted_and_a_few_are_named():
+def test_of_many_partitions_all_are_counted_and_a_few_are_named():
     many = {f"f/{n}": n for n in range(500)}
     told = samples(unreadable=many, far_ahead=many)
     assert told[0][2] == 500.0
@@ -129,9 +128,9 @@ def test_names_of_any_length_leave_every_line_of_the_page_one_that_the_operator_
     assert b"batch_duration_seconds_count{" not in generate_latest(exporter.registry)
 
 
-def known_of_a_source() -> SourceSnapshot:
+def known_of_a_source() -> SourceFigures:
     """A source of which everything is known."""
-    alignment = AlignmentSnapshot(
+    alignment = AlignmentFigures(
         limit=30.0,
         floor=10.0,
         drift=20.0,
@@ -141,7 +140,7 @@ def known_of_a_source() -> SourceSnapshot:
         unreadable={"f/1": 3},
         far_ahead={"f/0": 7},
     )
-    return SourceSnapshot(
+    return SourceFigures(
         name="flights",
         read_limit=ReadLimit.OFFSETS,
         pending_records=5,
@@ -165,7 +164,7 @@ def known_of_a_source() -> SourceSnapshot:
 
 def known_of_a_run() -> SimpleNamespace:
     """A run of which everything is known."""
-    snapshot = QuerySnapshot(
+    figures = QueryFigures(
         name="delays",
         backlog=True,
         interval_seconds=5.0,
@@ -185,7 +184,7 @@ def known_of_a_run() -> SimpleNamespace:
         name="delays",
         run_id="r1",
         lock=threading.RLock(),
-        snapshot=lambda: snapshot,
+        figures=lambda: figures,
         batches=SimpleNamespace(
             last=SimpleNamespace(watermark=100.0, state_rows=8),
             last_ended_at=120.0,

@@ -15,10 +15,10 @@ from structlog.testing import capture_logs
 
 from headgate_contract import ControlDocument, QueryControl, SourceControl
 from headgate_contract import metrics as m
+from headgate_spark import exporter as collector_module
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.run import QueryRun
-from headgate_spark.exporter import collector as collector_module
-from headgate_spark.exporter.collector import DriverCollector
+from headgate_spark.exporter import DriverCollector
 from support.asked import admit
 from support.engine import begins, described, services_with
 

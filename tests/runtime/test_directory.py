@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate_spark.engine.batch_memory import BatchMemory
 from headgate_spark.engine.checkpoint import Checkpoint, side_directory
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.store import NumberedStore
@@ -53,8 +54,8 @@ def test_a_checkpoint_has_one_memory_by_whatever_link_it_is_reached(tmp_path: Pa
     (tmp_path / "folder-link").symlink_to("real")
     (tmp_path / "link").symlink_to(real)
     linked = name.format(tmp_path) if ":" in name else str(tmp_path / name)
-    learnt_by(linked).batches.save({"rows": 5})
-    assert learnt_by(str(real)).batches.load() == {"rows": 5}
+    learnt_by(linked).batches.save(BatchMemory(repeated=5))
+    assert learnt_by(str(real)).batches.load() == BatchMemory(repeated=5)
     assert side_directory("s3a://bucket/ck/") == "s3a://bucket/ck.headgate"
 
 

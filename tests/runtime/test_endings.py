@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from headgate_contract import metrics as m
 from headgate_spark.engine.endings import MOST
 from headgate_spark.engine.governor import Governor
-from headgate_spark.exporter.collector import DriverCollector
-from headgate_spark.exporter.server import Exporter
+from headgate_spark.exporter import DriverCollector, Exporter
 from support.asked import admit
 from support.engine import Unmeasured, begins, described, failure, noticed, services_with
 

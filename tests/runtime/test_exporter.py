@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from headgate_spark.exporter.server import first_free
+from headgate_spark.exporter import first_free
 
 
 def taken_below(free):

@@ -17,7 +17,6 @@ from structlog.testing import capture_logs
 from headgate_spark.engine.checkpoint import CheckpointInUseError, is_for_one_run
 from headgate_spark.engine.checkpoint_state import CheckpointState
 from headgate_spark.engine.fence import LOOK_SECONDS, SETTLE_SECONDS, Epoch, Newcomer, Owner, epochs_among
-from headgate_spark.engine.fence_owner import begin_of, is_gone, lineage_in, newcomer, owner, this_machine
 from headgate_spark.engine.fencing import (
     DENIED,
     FAILING_SECONDS,
@@ -28,6 +27,7 @@ from headgate_spark.engine.fencing import (
 )
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.runtime import fences
+from headgate_spark.runtime.fences import begin_of, is_gone, lineage_in, newcomer, owner, this_machine
 from support.faulty_directory import Fault, FaultyDirectory
 
 OTHER = Owner(application="orders", host="node-3", pid=4711)

@@ -25,10 +25,11 @@ from headgate_spark.engine.executors import Executors
 from headgate_spark.engine.governor import Governor, verbs
 from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.engine.services import Looks
-from headgate_spark.exporter.collector import DriverCollector
+from headgate_spark.exporter import DriverCollector
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_query import QueryAlignment
-from headgate_spark.planner.event_times import Split
+from headgate_spark.planner.event_times import Partition
+from headgate_spark.planner.model import HybridMemory
 from support.asked import admit, plan
 from support.engine import begins, described, failure, noticed, services_with
 from support.event_logs import FakeEventTimes
@@ -508,7 +509,7 @@ class Times(FakeEventTimes):
 
 def test_nobody_waits_for_a_run_that_has_ended_whatever_it_is_told_or_asked_then(checkpoint):
     def times() -> Times:
-        return Times({Split("replay", "row"): [0] * 5})
+        return Times({Partition("replay", "row"): [0] * 5})
 
     groups = Groups()
     governor = Governor(fakes(checkpoint, groups=groups, event_times=times))
@@ -590,7 +591,7 @@ def test_batches_that_run_again_are_counted_over_all_runs(governor, checkpoint):
     checkpoint.left = Resumption(7, repeats=False)
     opened(governor, 1, run="r4")
     assert governor.runs[0].state.memory.repeated == 2
-    assert [value["repeated"] for value in checkpoint.batches.values] == [1, 2]
+    assert [memory.repeated for memory in checkpoint.batches.values] == [1, 2]
 
 
 def test_a_checkpoint_that_cannot_be_read_keeps_no_query_from_running(governor, checkpoint):
@@ -657,8 +658,10 @@ def test_a_damaged_offset_of_one_source_holds_no_other_until_spark_has_told_of_i
     assert admit(governor, 1, '{"row":5}') == "survey:1,2"
 
 
-def test_what_a_later_version_remembers_is_ignored(governor, checkpoint):
-    checkpoint.batches.save({"repeated": 3, "colour": "blue"})
+def test_what_a_later_version_remembers_is_ignored(governor, checkpoint, tmp_path):
+    checkpoint.batches = Checkpoint(str(tmp_path / "ck"), lambda path: LocalDirectory(Path(path))).batches
+    (tmp_path / "ck.headgate").mkdir()
+    (tmp_path / "ck.headgate/batches.1.json").write_text('{"repeated": 3, "colour": "blue"}')
     opened(governor, 1)
     assert governor.runs[0].state.memory.repeated == 3
 
@@ -675,7 +678,7 @@ def test_what_a_later_version_remembers_is_ignored(governor, checkpoint):
 def test_a_new_checkpoint_in_the_place_of_an_old_one_begins_with_its_history(
     governor, checkpoint, left, waits
 ):
-    checkpoint.hybrid.save({"ends": {"replay": {"row": 5}}, "finished": ["replay"]})
+    checkpoint.hybrid.save(HybridMemory({"replay": {"row": 5}}, frozenset({"replay"})))
     checkpoint.left = left
     sources = {"replay": SourceControl(), "replay-2": SourceControl(after="replay")}
     governor.take_document(ControlDocument(generation=1, queries={"copy": QueryControl(sources=sources)}))
@@ -683,7 +686,7 @@ def test_a_new_checkpoint_in_the_place_of_an_old_one_begins_with_its_history(
     opened(governor, 1)
     opened(governor, 2)
     admit(governor, 1, '{"row":0}')
-    assert governor.runs[0].snapshot().sources[1].phase == waits
+    assert governor.runs[0].figures().sources[1].phase == waits
 
 
 DAMAGED = (
@@ -710,7 +713,7 @@ def keeping(checkpoint, tmp_path):
     checkpoint.hybrid = kept.hybrid
     folder = tmp_path / "ck.headgate"
     folder.mkdir()
-    kept.hybrid.save({"ends": {"replay": {"row": 5}}, "finished": ["replay"]})
+    kept.hybrid.save(HybridMemory({"replay": {"row": 5}}, frozenset({"replay"})))
 
     def holds(content):
         (folder / "hybrid.2.json").write_bytes(content)
@@ -743,7 +746,7 @@ def test_a_damaged_memory_of_histories_fails_what_waits_for_one_and_names_file_a
     for handle in (3, 4):
         opened(governor, handle, run="r2")
     assert admit(governor, 3, '{"row":5}') == "survey:3,4"
-    assert [source.phase for source in governor.runs[0].snapshot().sources] == [False, False]
+    assert [source.phase for source in governor.runs[0].figures().sources] == [False, False]
 
 
 def test_a_damaged_memory_of_histories_is_nothing_to_a_query_without_one_until_it_has_one(governor, keeping):

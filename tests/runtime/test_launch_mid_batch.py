@@ -123,7 +123,7 @@ def test_a_driver_that_was_killed_whole_for_want_of_memory_is_not_tried_without_
         in_a_batch(running, tmp_path)
         running.kill_all()
     once = BatchMemory().failed(0, None, None)
-    NumberedStore(LocalDirectory(beside), "batches").save(once.value)
+    NumberedStore(LocalDirectory(beside), "batches").save(once)
     killed = {PREVIOUS_END: OOM_KILLED}
     with driver(tmp_path / "again", *arguments, control={"copy": governed()}, environment=killed) as refusing:
         assert refusing.wait() == ExitCode.BATCH_TOO_LARGE

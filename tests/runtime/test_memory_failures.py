@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate_contract import QueryControl
+from headgate_contract.codec import decode, encode
 from headgate_spark.engine.batch_memory import BatchMemory, MemoryFailure
 from headgate_spark.engine.checkpoint import Checkpoint
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.governor import Governor
-from headgate_spark.engine.memory_failures import BatchTooLarge, wants_memory
 from headgate_spark.engine.resumption import Ends, Resumption
+from headgate_spark.engine.run_memory import BatchTooLarge, wants_memory
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.store import NumberedStore
 from headgate_spark.engine.task_memory import MemorySettings, uses
@@ -136,10 +137,9 @@ def test_what_was_learnt_holds_for_the_settings_that_it_was_learnt_under():
 
 def test_the_memory_of_batches_round_trips_and_later_members_are_ignored():
     memory = BatchMemory(2).bounded(MemoryBound(grown_to=1000, halved_to=500), SMALL).failed(7, None, SMALL)
-    value = json.loads(json.dumps(memory.value))
-    assert BatchMemory.of(value | {"ofALaterVersion": 1}) == memory
-    assert BatchMemory.of({"repeated": 4}) == BatchMemory(4)
-    assert BatchMemory.of(None) == BatchMemory()
+    value = json.loads(json.dumps(encode(memory)))
+    assert decode(BatchMemory, value | {"ofALaterVersion": 1}) == memory
+    assert decode(BatchMemory, {"repeated": 4}) == BatchMemory(4)
 
 
 def test_the_message_names_the_batch_and_what_helps():
@@ -187,7 +187,7 @@ class Kept:
         return self.value
 
     def save(self, value):
-        self.value = json.loads(json.dumps(value))
+        self.value = value
 
 
 class UnfinishedCheckpoint:
@@ -300,7 +300,7 @@ def test_the_end_of_the_driver_before_is_held_against_a_query_once_on_each_of_it
         at = "/ck" if checkpoint is one else "/other"
         assert driver.run("java.lang.ArithmeticException: / by zero", number=number, checkpoint=at) == "ok"
     for checkpoint in (one, other):
-        assert BatchMemory.of(checkpoint.batches.load()).failure == MemoryFailure(batch=7, times=1)
+        assert checkpoint.batches.load().failure == MemoryFailure(batch=7, times=1)
 
 
 class Gauge:
@@ -333,7 +333,7 @@ def test_a_query_that_is_started_with_another_batch_or_more_room_is_not_held_to_
         gauge.shuffle_partitions = 800
     assert driver.run(None, number=3) == "ok"
     assert (driver.given_up, driver.governor.endings.too_large) == (0, {})
-    assert BatchMemory.of(driver.checkpoint.batches.load()).failure is None
+    assert driver.checkpoint.batches.load().failure is None
 
 
 def test_a_failure_stands_where_nobody_can_read_with_which_batch_a_query_goes_on():
@@ -364,7 +364,7 @@ def test_a_jvm_without_memory_counts_for_the_batch_that_was_running_and_only_onc
         driver.run(None)
         driver.governor.endings.jvm_ran_out_of_memory()
         driver.governor.endings.jvm_ran_out_of_memory()
-        assert BatchMemory.of(checkpoint.batches.load()).failure == MemoryFailure(batch=7, times=times)
+        assert checkpoint.batches.load().failure == MemoryFailure(batch=7, times=times)
     assert set(driver.governor.endings.too_large) == {BESIDE}
 
 
@@ -374,7 +374,7 @@ def test_a_jvm_that_was_killed_without_a_reason_is_not_held_against_its_batch_th
         driver = DriverProcess(checkpoint)
         driver.run(None)
         driver.governor.endings.jvm_ran_out_of_memory(certain=False)
-        assert BatchMemory.of(checkpoint.batches.load()).failure == MemoryFailure(batch=7, times=times)
+        assert checkpoint.batches.load().failure == MemoryFailure(batch=7, times=times)
         assert (BESIDE in driver.governor.endings.too_large) is is_final
 
 
@@ -383,7 +383,7 @@ def test_a_driver_that_was_killed_whole_is_counted_by_the_one_after_it_which_tri
     assert DriverProcess(checkpoint).run(None) == "ok"
     second = DriverProcess(checkpoint, follows_oom_kill=True)
     assert second.run(None) == "ok"
-    assert BatchMemory.of(checkpoint.batches.load()).failure == MemoryFailure(batch=7, times=1)
+    assert checkpoint.batches.load().failure == MemoryFailure(batch=7, times=1)
     third = DriverProcess(checkpoint, follows_oom_kill=True)
     assert third.run(None).startswith("refuse:query orders: batch 7 has failed 2 times for want of memory")
     assert (third.governor.endings.gave_up, third.given_up, third.governor.runs) == (True, 1, [])
@@ -396,14 +396,14 @@ def test_a_query_that_the_job_starts_again_is_not_counted_anew():
     driver = DriverProcess(checkpoint, follows_oom_kill=True)
     for number in (1, 2):
         driver.run("java.lang.ArithmeticException: / by zero", number=number)
-    assert BatchMemory.of(checkpoint.batches.load()).failure == MemoryFailure(batch=7, times=1)
+    assert checkpoint.batches.load().failure == MemoryFailure(batch=7, times=1)
 
 
 def test_a_driver_that_was_killed_between_two_batches_is_not_counted():
     checkpoint = UnfinishedCheckpoint()
     checkpoint.resumption = lambda: Resumption(7, repeats=False)
     assert DriverProcess(checkpoint, follows_oom_kill=True).run(None) == "ok"
-    assert BatchMemory.of(checkpoint.batches.load()).failure is None
+    assert checkpoint.batches.load() is None
 
 
 def test_a_failure_has_the_records_that_its_batch_turned_out_to_have():
@@ -435,7 +435,7 @@ def test_a_failure_that_the_dying_jvm_did_not_keep_is_kept_without_it_and_counte
     driver.run("java.lang.OutOfMemoryError: Java heap space")
     assert behind.batches.load() is None
     driver.governor.endings.jvm_ran_out_of_memory()
-    assert BatchMemory.of(behind.batches.load()).failure == MemoryFailure(batch=7, times=1)
+    assert behind.batches.load().failure == MemoryFailure(batch=7, times=1)
     assert driver.governor.endings.too_large == {}
 
 
@@ -454,7 +454,7 @@ class SlowKept(Kept):
 
 def test_the_end_of_the_script_waits_for_what_the_end_of_a_query_is_finding_out():
     checkpoint, script_ended = UnfinishedCheckpoint(), threading.Event()
-    checkpoint.batches.save(BatchMemory().failed(7, None, None).value)
+    checkpoint.batches.save(BatchMemory().failed(7, None, None))
     driver = DriverProcess(checkpoint)
     driver.run(None)
     checkpoint.batches = SlowKept(script_ended)
@@ -481,10 +481,10 @@ def test_a_checkpoint_of_this_machine_is_read_and_written_without_the_jvm(tmp_pa
     checkpoint = Checkpoint(f"file:{tmp_path}/ck", lambda _: LocalDirectory(tmp_path)).without_jvm()
     assert checkpoint is not None
     assert checkpoint.resumption() == Resumption(4, repeats=True, ends=Ends((None,)), begins=Ends((None,)))
-    checkpoint.batches.save({"repeated": 1})
-    checkpoint.batches.save({"repeated": 2})
-    assert checkpoint.batches.load() == {"repeated": 2}
-    assert NumberedStore(LocalDirectory(tmp_path / "ck.headgate"), "batches").load() == {"repeated": 2}
+    checkpoint.batches.save(BatchMemory(1))
+    checkpoint.batches.save(BatchMemory(2))
+    assert checkpoint.batches.load() == BatchMemory(2)
+    assert NumberedStore(LocalDirectory(tmp_path / "ck.headgate"), "batches").load()["repeated"] == 2
 
 
 def test_a_checkpoint_elsewhere_cannot_be_reached_without_the_jvm(tmp_path):

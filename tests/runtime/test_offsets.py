@@ -23,7 +23,7 @@ def test_an_offset_survives_the_way_there_and_back(offset):
     assert json.loads(form.offset(form.position(text), text)) == offset
 
 
-def test_kafka_partitions_are_splits():
+def test_kafka_partitions_are_partitions():
     assert form.position('{"orders":{"0":17,"1":3},"refunds":{"0":1}}') == {
         "orders/0": 17,
         "orders/1": 3,
@@ -31,7 +31,7 @@ def test_kafka_partitions_are_splits():
     }
 
 
-def test_a_split_without_a_planned_end_is_taken_to_its_latest():
+def test_a_partition_without_a_planned_end_is_taken_to_its_latest():
     latest = '{"orders":{"0":20,"1":9}}'
     assert json.loads(form.offset({"orders/0": 18}, latest)) == {"orders": {"0": 18, "1": 9}}
 

@@ -111,9 +111,9 @@ def test_whatever_is_asked_late_twice_or_at_once_there_is_one_run_whose_names_fo
     assert {opened.descriptor.options["subscribe"] for opened in run.sources} == set(asked.topics)
     for handle, name in names.items():
         admit(governor, handle, json.dumps({asked.topics[handle - 1]: {"0": 5}}))
-        snapshot = run.snapshot()
-        assert snapshot is not None
-        (standing,) = (source for source in snapshot.sources if source.name == name)
+        figures = run.figures()
+        assert figures is not None
+        (standing,) = (source for source in figures.sources if source.name == name)
         assert standing.paused == (name == "orders")
 
 
@@ -178,7 +178,7 @@ def test_a_stream_that_is_told_of_after_the_first_planning_is_planned_as_well() 
     admit(governor, 2, '{"orders":{"0":5}}')
     governor.opened(1, described(1, topic="returns"))
     assert admit(governor, 1, '{"returns":{"0":5}}').startswith("survey:")
-    assert [source.name for source in governor.runs[0].snapshot().sources] == ["returns", "orders"]  # type: ignore[union-attr]
+    assert [source.name for source in governor.runs[0].figures().sources] == ["returns", "orders"]  # type: ignore[union-attr]
 
 
 def test_a_stream_that_is_told_of_before_others_goes_on_where_it_was_itself() -> None:
@@ -200,7 +200,7 @@ def test_a_stream_that_is_told_of_before_others_goes_on_where_it_was_itself() ->
     }
     governor.progressed("r1", json.dumps(report))
     admit(governor, 2, offsets["returns"])
-    (source,) = governor.runs[0].snapshot().sources  # type: ignore[union-attr]
+    (source,) = governor.runs[0].figures().sources  # type: ignore[union-attr]
     assert (source.name, source.processed_records_total) == ("returns", 7)
     assert governor.opened(1, first) == f"resume:{offsets['orders']}"
 
@@ -227,9 +227,9 @@ def counted(governor: Governor, batch: int, *rows: int) -> dict[str, int]:
     report = {"batchId": batch, "durationMs": took, "sources": [{"numInputRows": n} for n in rows]}
     governor.progressed("r1", json.dumps(report))
     admit(governor, 0, at("orders", 30))
-    snapshot = governor.runs[0].snapshot()
-    assert snapshot is not None
-    return {source.name: source.processed_records_total for source in snapshot.sources}
+    figures = governor.runs[0].figures()
+    assert figures is not None
+    return {source.name: source.processed_records_total for source in figures.sources}
 
 
 @pytest.mark.parametrize(("told", "orders"), [(60, 30), (30, 30), (24, 12), (90, 30)])

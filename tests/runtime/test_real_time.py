@@ -69,9 +69,9 @@ def test_one_that_has_caught_up_goes_live_and_says_so() -> None:
     assert run_until_live(governor) == "realtime:30000"
     (run,) = governor.runs
     assert run.batches.in_flight
-    snapshot = run.snapshot()
-    assert snapshot is not None
-    assert snapshot.real_time is True
+    figures = run.figures()
+    assert figures is not None
+    assert figures.real_time is True
 
 
 def test_a_refusal_has_a_micro_batch_planned_in_the_same_trigger_and_is_told() -> None:
@@ -83,10 +83,10 @@ def test_a_refusal_has_a_micro_batch_planned_in_the_same_trigger_and_is_told() -
     assert not run.batches.in_flight
     answer = planned(governor)
     assert answer == "hold" or answer.startswith("lease")
-    snapshot = run.snapshot()
-    assert snapshot is not None
-    assert snapshot.real_time is False
-    assert snapshot.real_time_refused == "it needs 9 task slots all the time"
+    figures = run.figures()
+    assert figures is not None
+    assert figures.real_time is False
+    assert figures.real_time_refused == "it needs 9 task slots all the time"
 
 
 def test_a_refusal_of_a_query_that_has_ended_is_nothing() -> None:

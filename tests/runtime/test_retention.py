@@ -59,11 +59,11 @@ class Broker:
         self.fails = False
         self._waiting: list[Callable[[], None]] = []
 
-    def bounds(self, splits: Collection[str]) -> Mapping[str, Bounds]:
-        self.asked.append(splits)
+    def bounds(self, partitions: Collection[str]) -> Mapping[str, Bounds]:
+        self.asked.append(partitions)
         if self.fails:
             raise OSError("not authorized")
-        return dict.fromkeys(splits, self.log)
+        return dict.fromkeys(partitions, self.log)
 
     def aside(self, name: str, work: Callable[[], Any]) -> Future[Any]:
         answer: Future[Any] = Future()

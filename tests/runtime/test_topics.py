@@ -6,6 +6,7 @@ import json
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -68,10 +69,10 @@ class FakeStore:
         self.saves = 0
 
     def load(self) -> Any:
-        return None if self.value is None else json.loads(self.value)
+        return self.value
 
     def save(self, value: Any) -> None:
-        self.value, self.saves = json.dumps(value), self.saves + 1
+        self.value, self.saves = deepcopy(value), self.saves + 1
 
 
 @dataclass
@@ -146,9 +147,9 @@ def descriptor(handle: int, **options: str) -> Descriptor:
 
 def _json(position: Mapping[str, int]) -> str:
     nested: dict[str, dict[str, int]] = {}
-    for split, offset in position.items():
-        topic, _, partition = split.partition("/")
-        nested.setdefault(topic, {})[partition] = offset
+    for partition, offset in position.items():
+        topic, _, number = partition.partition("/")
+        nested.setdefault(topic, {})[number] = offset
     return json.dumps(nested, separators=(",", ":"))
 
 
@@ -286,7 +287,7 @@ def test_topics_that_come_and_grow_are_no_others(kafka: Kafka, checkpoint: FakeC
     kafka.ids_now["refunds"] = "r"
     latest = {**orders(100), "orders/1": 5, "refunds/0": 5}
     assert not query.ask(1, orders(100), latest).startswith("fail:")
-    assert checkpoint.topics.load() == {"orders": {"orders": ["c1", "a"], "refunds": ["c1", "r"]}}
+    assert checkpoint.topics.load() == {"orders": {"orders": ("c1", "a"), "refunds": ("c1", "r")}}
 
 
 class Alignment:
@@ -385,7 +386,7 @@ def test_an_id_that_is_not_known_changes_nothing(
             at_once.stuck = True
     query = Query(kafka, checkpoint)
     assert query.ask(0, orders(100), orders(150)) == offset(150)
-    assert checkpoint.topics.load() == {"orders": {"orders": ["c1", "a"]}}
+    assert checkpoint.topics.load() == {"orders": {"orders": ("c1", "a")}}
     kafka.ids_now, kafka.fails, at_once.stuck = ids, False, False
     query.run.sources[1].topics.lost_sight()  # type: ignore[union-attr]
     assert "was created anew" in query.ask(1, orders(150), orders(160))
@@ -404,7 +405,7 @@ def test_ids_that_nobody_waits_for_are_kept_while_the_first_batch_runs(
     assert checkpoint.topics.load() is None
     for work in at_once.late:
         work()
-    assert checkpoint.topics.load() == {"orders": {"orders": ["c1", "a"]}}
+    assert checkpoint.topics.load() == {"orders": {"orders": ("c1", "a")}}
     checkpoint.batch, kafka.ids_now["orders"], at_once.stuck = 0, "b", False
     assert Query(kafka, checkpoint).ask(0, orders(100), orders(150)) == ANEW.format(end=150)
 

@@ -33,7 +33,7 @@ from headgate_spark.engine.fence import (
     epochs_among,
     take,
 )
-from headgate_spark.engine.fence_owner import owner
+from headgate_spark.runtime.fences import owner
 from support.governed import NAME, Driver, driver_in
 from support.spark import batch_sizes, wait_until
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
-from headgate_spark.planner.model import SourceSnapshot
+from headgate_spark.planner.model import SourceFigures
 from support.driver import ids_in, recording
 from support.governed import Driver, driver_in
 from support.spark import wait_until
@@ -64,12 +64,12 @@ def test_an_empty_history_lets_the_live_branch_go_when_all_that_is_there_is_read
     assert sorted(ids_in(tmp_path / "out")) == list(range(ROWS))
 
 
-def has_read(driver: Driver, query: str, source: str, rows: int = 1) -> SourceSnapshot:
+def has_read(driver: Driver, query: str, source: str, rows: int = 1) -> SourceFigures:
     """Wait until a source has been read so far."""
 
-    def found() -> SourceSnapshot | None:
-        snapshot = driver.source(source, query)
-        return snapshot if snapshot.processed_records_total >= rows else None
+    def found() -> SourceFigures | None:
+        figures = driver.source(source, query)
+        return figures if figures.processed_records_total >= rows else None
 
     return wait_until(found, f"{rows} rows of {source} of query {query}")
 

@@ -166,6 +166,6 @@ def test_a_backlog_that_is_larger_than_the_cap_is_read_in_batches_of_it_and_says
         driver.control(QueryControl(interval_during_backlog_seconds=0, backlog=True, batch=cap))
         with driver.running(rows, tmp_path / "checkpoint") as query:
             sizes = await_rows(query, 3 * ROWS_PER_BATCH)
-            grants = {run.snapshot().grant_records for run in driver.governor.runs}
+            grants = {run.figures().grant_records for run in driver.governor.runs}
     assert sizes[:3] == [ROWS_PER_BATCH] * 3
     assert grants <= {ROWS_PER_BATCH, ROWS - 3 * ROWS_PER_BATCH}

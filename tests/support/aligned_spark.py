@@ -1,7 +1,7 @@
 """Queries whose records have event times, planned together as in one driver.
 
-Every split is a list of event times (milliseconds) by offset. The queries share alignment groups and one clock: the
-one that is furthest behind is asked next.
+Every partition is a list of event times (milliseconds) by offset. The queries share alignment groups and one clock:
+the one that is furthest behind is asked next.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from headgate_contract import AlignmentControl, BatchControl, QueryControl, RateControl, SourceControl
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_query import QueryAlignment
-from headgate_spark.planner.event_times import Split
+from headgate_spark.planner.event_times import Partition
 from headgate_spark.planner.model import Trigger
 from support.event_logs import NO_TIME, FakeEventTimes, Log, event_time
 from support.scripted_spark import ScriptedSpark, Stream
@@ -49,7 +49,7 @@ def backlog(grant: int = 1000, interval: float = 10.0, **sources: SourceControl)
 
 @dataclass
 class Query:
-    """One query: its sources, each a mapping from split to event times."""
+    """One query: its sources, each a mapping from partition to event times."""
 
     name: str
     logs: Mapping[str, Mapping[str, Log]]
@@ -57,21 +57,21 @@ class Query:
     alignment: QueryAlignment
     times: FakeEventTimes
 
-    def arrive(self, source: str, split: str, *times: int) -> None:
+    def arrive(self, source: str, partition: str, *times: int) -> None:
         """Let records arrive."""
-        self.times.logs[Split(source, split)].extend(times)
-        self.spark.sources[source].latest[split] += len(times)
+        self.times.logs[Partition(source, partition)].extend(times)
+        self.spark.sources[source].latest[partition] += len(times)
 
-    def appear(self, source: str, split: str, times: Log) -> None:
-        """Let a split appear, to be read from its beginning."""
-        self.times.logs[Split(source, split)] = times
-        self.logs = {**self.logs, source: {**self.logs[source], split: times}}
+    def appear(self, source: str, partition: str, times: Log) -> None:
+        """Let a partition appear, to be read from its beginning."""
+        self.times.logs[Partition(source, partition)] = times
+        self.logs = {**self.logs, source: {**self.logs[source], partition: times}}
         stream = self.spark.sources[source]
-        stream.latest[split], stream.start[split] = len(times), 0
+        stream.latest[partition], stream.start[partition] = len(times), 0
 
     @property
     def ends(self) -> dict[str, dict[str, int]]:
-        """How far each split has been read."""
+        """How far each partition has been read."""
         return {name: dict(stream.start) for name, stream in self.spark.sources.items()}
 
     @property
@@ -87,25 +87,27 @@ class Query:
         ends = self.ends
         read = (
             time
-            for source, splits in self.logs.items()
-            for split, log in splits.items()
-            for time in log[before[source][split] : ends[source][split]]
+            for source, partitions in self.logs.items()
+            for partition, log in partitions.items()
+            for time in log[before[source][partition] : ends[source][partition]]
         )
         return max(read, default=None)
 
     @property
     def is_through(self) -> bool:
         """Whether it has read everything."""
-        return self.ends == {s: {p: len(log) for p, log in splits.items()} for s, splits in self.logs.items()}
+        return self.ends == {
+            s: {p: len(log) for p, log in partitions.items()} for s, partitions in self.logs.items()
+        }
 
 
 def floor(queries: Iterable[Query]) -> int:
-    """Return the event time that the slowest split has reached, where none of them is let go."""
+    """Return the event time that the slowest partition has reached, where none of them is let go."""
     times = (
-        event_time(log, query.ends[source][split])
+        event_time(log, query.ends[source][partition])
         for query in queries
-        for source, splits in query.logs.items()
-        for split, log in splits.items()
+        for source, partitions in query.logs.items()
+        for partition, log in partitions.items()
     )
     return min((time for time in times if time is not None), default=NO_TIME)
 
@@ -133,16 +135,18 @@ class Driver:
         Where that is of some sources only, `resumed` has their names: the others have no offset there.
         """
         known = resumed if isinstance(resumed, Collection) else sources if resumed else ()
-        times = self._times({Split(s, p): log for s, splits in sources.items() for p, log in splits.items()})
+        times = self._times(
+            {Partition(s, p): log for s, partitions in sources.items() for p, log in partitions.items()}
+        )
         alignment = QueryAlignment(name, self.groups, times)
         streams = [
             Stream(
                 s,
-                {p: len(log) for p, log in splits.items()},
+                {p: len(log) for p, log in partitions.items()},
                 dict((starts or {}).get(s, {})),
                 opened=s in known,
             )
-            for s, splits in sources.items()
+            for s, partitions in sources.items()
         ]
         spark = ScriptedSpark(
             *streams,

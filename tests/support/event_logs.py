@@ -1,7 +1,7 @@
 """Logs of records with event times in memory, as Kafka would answer for them.
 
-A `Log` is the event times of one split's records, by offset; a `FakeEventTimes` answers the planner's questions about
-several, counts them, and can be slow to know.
+A `Log` is the event times of one partition's records, by offset; a `FakeEventTimes` answers the planner's questions
+about several, counts them, and can be slow to know.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from headgate_spark.planner.event_times import (
     Later,
     Latest,
     Millis,
+    Partition,
     Sampled,
-    Split,
 )
-from headgate_spark.planner.time_index import Rooms, SplitTimes, TimeIndex
+from headgate_spark.planner.time_index import PartitionTimes, Rooms, TimeIndex
 
 Log = list[Millis]
 
@@ -30,40 +30,42 @@ NO_TIME: Millis = BEFORE_ALL
 class FakeEventTimes:
     """Answers from logs that may grow."""
 
-    def __init__(self, logs: Mapping[Split, Log] | None = None) -> None:
+    def __init__(self, logs: Mapping[Partition, Log] | None = None) -> None:
         self.logs = dict(logs or {})
         self.questions = 0
         self.reachable = True
         self.looks_ahead = 0
-        self._looked_ahead: dict[Split, Latest] = {}
+        self._looked_ahead: dict[Partition, Latest] = {}
 
     def problem(self, source: str) -> str | None:
-        known = any(split.source == source for split in self.logs)
+        known = any(partition.source == source for partition in self.logs)
         return None if known else f"source {source} has no log"
 
     def sampled(self, source: str) -> Sampled | None:
         return None
 
-    def expect(self, ends: Mapping[Split, int]) -> None:
+    def expect(self, ends: Mapping[Partition, int]) -> None:
         """Look at once; the planning that begins next is told."""
         self.looks_ahead += 1
         if self.reachable:
-            self._looked_ahead = {split: ahead(self.logs[split], end) for split, end in ends.items()}
+            self._looked_ahead = {
+                partition: ahead(self.logs[partition], end) for partition, end in ends.items()
+            }
 
     def begin(self) -> LateAnswers:
         """There is no budget, and nothing is late."""
         told, self._looked_ahead = LateAnswers((), self._looked_ahead), {}
         return told
 
-    def first_later(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
+    def first_later(self, asked: Mapping[Partition, Millis]) -> dict[Partition, Found | None]:
         self._ask(asked)
-        return {split: first_later(self.logs[split], time) for split, time in asked.items()}
+        return {partition: first_later(self.logs[partition], time) for partition, time in asked.items()}
 
-    def latest(self, ends: Mapping[Split, int]) -> dict[Split, Latest]:
+    def latest(self, ends: Mapping[Partition, int]) -> dict[Partition, Latest]:
         self._ask(ends)
-        return {split: Latest(latest(self.logs[split]), end) for split, end in ends.items()}
+        return {partition: Latest(latest(self.logs[partition]), end) for partition, end in ends.items()}
 
-    def _ask(self, splits: Collection[Split]) -> None:
+    def _ask(self, partitions: Collection[Partition]) -> None:
         self.questions += 1
         if not self.reachable:
             raise EventTimesUnknownError("the fake is not reachable")
@@ -72,36 +74,38 @@ class FakeEventTimes:
 class LateEventTimes(FakeEventTimes):
     """Answers nobody who asks, but the planning after `plannings` more; one question of each kind is under way."""
 
-    def __init__(self, logs: Mapping[Split, Log] | None = None, plannings: int = 2) -> None:
+    def __init__(self, logs: Mapping[Partition, Log] | None = None, plannings: int = 2) -> None:
         super().__init__(logs)
         self._plannings = plannings
         self._now = 0
         self._first_later: tuple[int, list[Later]] | None = None
-        self._latest: tuple[int, dict[Split, Latest]] | None = None
+        self._latest: tuple[int, dict[Partition, Latest]] | None = None
 
-    def expect(self, ends: Mapping[Split, int]) -> None:
+    def expect(self, ends: Mapping[Partition, int]) -> None:
         if self._latest is None:
-            told = {split: ahead(self.logs[split], end) for split, end in ends.items()}
+            told = {partition: ahead(self.logs[partition], end) for partition, end in ends.items()}
             self._latest = self._now + self._plannings, told
 
     def begin(self) -> LateAnswers:
         self._now += 1
         later: list[Later] = []
-        latest: dict[Split, Latest] = {}
+        latest: dict[Partition, Latest] = {}
         if self._first_later is not None and self._first_later[0] <= self._now:
             later, self._first_later = self._first_later[1], None
         if self._latest is not None and self._latest[0] <= self._now:
             latest, self._latest = self._latest[1], None
         return LateAnswers(later, latest)
 
-    def first_later(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
+    def first_later(self, asked: Mapping[Partition, Millis]) -> dict[Partition, Found | None]:
         if self._first_later is None:
             answers = super().first_later(asked)
-            found = [Later(split, asked[split], record) for split, record in answers.items() if record]
+            found = [
+                Later(partition, asked[partition], record) for partition, record in answers.items() if record
+            ]
             self._first_later = self._now + self._plannings, found
         raise EventTimesUnknownError("the answer comes later")
 
-    def latest(self, ends: Mapping[Split, int]) -> dict[Split, Latest]:
+    def latest(self, ends: Mapping[Partition, int]) -> dict[Partition, Latest]:
         if self._latest is None:
             self._latest = self._now + self._plannings, super().latest(ends)
         raise EventTimesUnknownError("the answer comes later")
@@ -128,12 +132,12 @@ def event_time(log: Log, position: int) -> Millis | None:
     return next((time for time in log[position:] if time != NO_TIME), None) if reached == NO_TIME else reached
 
 
-# What an index takes, of a few splits
+# What an index takes, of a few partitions
 
 
-def columns(index: TimeIndex, places: Mapping[Split, int]) -> tuple[list[SplitTimes], list[int]]:
-    return [index[split] for split in places], list(places.values())
+def columns(index: TimeIndex, places: Mapping[Partition, int]) -> tuple[list[PartitionTimes], list[int]]:
+    return [index[partition] for partition in places], list(places.values())
 
 
-def rooms_of(index: TimeIndex, starts: Mapping[Split, int], ends: Mapping[Split, int]) -> Rooms:
-    return Rooms(*columns(index, starts), [ends[split] for split in starts])
+def rooms_of(index: TimeIndex, starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> Rooms:
+    return Rooms(*columns(index, starts), [ends[partition] for partition in starts])

@@ -27,7 +27,7 @@ from headgate_spark.kafka.event_times import by_clients_of
 from headgate_spark.kafka.lookups import JvmTopicIds, beginnings
 from headgate_spark.kafka.snapshots import snapshots_by_consumers_of
 from headgate_spark.kafka.unread import by_consumers_of
-from headgate_spark.planner.model import SourceSnapshot
+from headgate_spark.planner.model import SourceFigures
 from headgate_spark.runtime.fences import open_fence
 from support.spark import batch_sizes, be_patient, governed, wait_until
 
@@ -75,7 +75,9 @@ class Driver:
                 open_fence=self._fence if is_fenced else lambda *_: None,
                 observer=Unmeasured(),
                 positions=positions,
-                find_beginnings=lambda options, splits: beginnings(spark.sparkContext._jvm, options, splits),
+                find_beginnings=lambda options, partitions: beginnings(
+                    spark.sparkContext._jvm, options, partitions
+                ),
                 open_topic_ids=lambda options: JvmTopicIds(spark.sparkContext._jvm, options),
                 file_bytes=jvm.file_bytes,
                 event_times=lambda: by_clients_of(spark.sparkContext._jvm),
@@ -115,15 +117,15 @@ class Driver:
         """Start what `writer` has."""
         return (writer.trigger(availableNow=True) if available_now else writer).start()
 
-    def source(self, name: str, query: str = NAME) -> SourceSnapshot:
+    def source(self, name: str, query: str = NAME) -> SourceFigures:
         """Return what the planner knows of a source, once it has been asked for one."""
         return wait_until(lambda: self._source(name, query), f"source {name} of query {query}")
 
-    def _source(self, name: str, query: str) -> SourceSnapshot | None:
+    def _source(self, name: str, query: str) -> SourceFigures | None:
         for run in self.governor.runs:
             with run.lock:
-                snapshot = run.snapshot() if run.name == query else None
-            found = [source for source in (snapshot.sources if snapshot else ()) if source.name == name]
+                figures = run.figures() if run.name == query else None
+            found = [source for source in (figures.sources if figures else ()) if source.name == name]
             if found:
                 return found[0]
         return None

@@ -19,7 +19,7 @@ from headgate_contract import ControlDocument, EventTimeControl, QueryControl
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.engine.services import Services
-from headgate_spark.planner.event_times import Split
+from headgate_spark.planner.event_times import Partition
 from headgate_spark.planner.model import Trigger as SparkTrigger
 from support.engine import Locks, MadeUpCheckpoint, Unmeasured, begins, described
 from support.event_logs import FakeEventTimes, Log
@@ -124,7 +124,7 @@ class GovernedQuery:
         self.restart()
 
     def _a_governor(self) -> Governor:
-        logs = {Split(name, f"{name}/0"): log for name, log in self.times.items()}
+        logs = {Partition(name, f"{name}/0"): log for name, log in self.times.items()}
         return Governor(
             Services(
                 acquire_lock=Locks().acquire,
@@ -346,5 +346,5 @@ class GovernedQuery:
     @property
     def planned(self) -> dict[str, int]:
         """What the planner of this run counts as planned, by source."""
-        snapshot = next((run.snapshot() for run in self.governor.runs), None)
-        return {} if snapshot is None else {s.name: s.planned_records_total for s in snapshot.sources}
+        figures = next((run.figures() for run in self.governor.runs), None)
+        return {} if figures is None else {s.name: s.planned_records_total for s in figures.sources}

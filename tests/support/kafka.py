@@ -248,7 +248,7 @@ class Broker:
         if not asked:
             return {}
         answers = self.admin.list_offsets(asked, request_timeout=REQUEST_SECONDS)
-        return {split.partition: answer.result().offset for split, answer in answers.items()}
+        return {partition.partition: answer.result().offset for partition, answer in answers.items()}
 
     @staticmethod
     def _done(answers: Mapping[object, object]) -> None:

@@ -4,7 +4,7 @@ Sources are asked once at every trigger (100 ms, or as soon as a batch is over),
 as they were opened up to four, and from five on any. A batch takes what a linear cost says, and its report arrives
 before the next question. What the planner leases is held without asking it.
 `on_ticks` has triggers where Spark has them: at the full tenths of a second, whenever the batch before was over.
-Every answer is checked against what no answer may do: go back, go past the latest position, or leave out a split.
+Every answer is checked against what no answer may do: go back, go past the latest position, or leave out a partition.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from headgate_spark.planner.model import (
     Hold,
     HybridMemory,
     Position,
-    QuerySnapshot,
+    QueryFigures,
     ReadLimit,
     Source,
     Survey,
@@ -86,19 +86,19 @@ class Stream:
 
     @property
     def pending(self) -> int:
-        return sum(max(0, end - self.start.get(split, 0)) for split, end in self.latest.items())
+        return sum(max(0, end - self.start.get(partition, 0)) for partition, end in self.latest.items())
 
     def arrive(self, records: int) -> None:
-        splits = sorted(self.latest)
-        for i, split in enumerate(splits):
-            self.latest[split] += records // len(splits) + (i < records % len(splits))
+        partitions = sorted(self.latest)
+        for i, partition in enumerate(partitions):
+            self.latest[partition] += records // len(partitions) + (i < records % len(partitions))
 
     def read_on(self, records: float) -> int:
-        """Read so many records at most, as real-time mode does: each split its part."""
+        """Read so many records at most, as real-time mode does: each partition its part."""
         room, read = records / len(self.latest), 0
-        for split, latest in self.latest.items():
-            count = int(min(max(0, latest - self.start.get(split, 0)), room))
-            self.start[split] = self.start.get(split, 0) + count
+        for partition, latest in self.latest.items():
+            count = int(min(max(0, latest - self.start.get(partition, 0)), room))
+            self.start[partition] = self.start.get(partition, 0) + count
             read += count
         return read
 
@@ -109,10 +109,12 @@ class Stream:
         else:
             assert isinstance(answer, TakeUpTo), answer
             assert answer.ends.keys() == self.start.keys()
-            for split, end in answer.ends.items():
-                assert end >= before[split], f"{self.name}/{split} goes back: {before[split]} to {end}"
-                assert end <= max(before[split], self.latest.get(split, 0)), (
-                    f"{self.name}/{split}: {end} is not there"
+            for partition, end in answer.ends.items():
+                assert end >= before[partition], (
+                    f"{self.name}/{partition} goes back: {before[partition]} to {end}"
+                )
+                assert end <= max(before[partition], self.latest.get(partition, 0)), (
+                    f"{self.name}/{partition}: {end} is not there"
                 )
             new = {s: n for s, n in self.latest.items() if s not in before}
             self.start = dict(answer.ends) | new
@@ -415,11 +417,11 @@ class ScriptedSpark:
     # What is seen
 
     @property
-    def snapshot(self) -> QuerySnapshot:
-        return self.planner.snapshot(self.now)
+    def figures(self) -> QueryFigures:
+        return self.planner.figures(self.now)
 
     def source(self, name: str):
-        return next(s for s in self.snapshot.sources if s.name == name)
+        return next(s for s in self.figures.sources if s.name == name)
 
     def held_by(self, name: str) -> HeldBy | None:
         answer = self.answers[name]

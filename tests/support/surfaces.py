@@ -26,13 +26,14 @@ from headgate.cli.view.application import describe
 from headgate.reconcile.memory import Kept
 from headgate.reconcile.metric_table import since
 from headgate_contract import ControlDocument, EventTimeControl
+from headgate_contract.codec import decode, encode
 from headgate_contract.foreign import printable, scrubbed
 from headgate_contract.receiving import read, write
 from headgate_contract.settings.said import in_options, in_properties
 from headgate_contract.settings.table import Scope
-from headgate_spark.engine.checkpoint import history_in, history_value
 from headgate_spark.engine.sources import RecordCounts
 from headgate_spark.kafka.payload import NoEventTimeError, millis_of, reader_of, steps_of
+from headgate_spark.planner.model import HybridMemory
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "fuzz"
 NOW = 1_700_000_000.0
@@ -100,8 +101,8 @@ def offset(raw: bytes) -> None:
 
 
 def history(raw: bytes) -> None:
-    memory = history_in(object_of(raw))
-    assert history_in(json.loads(json.dumps(history_value(memory)))) == memory
+    memory = decode(HybridMemory, object_of(raw))
+    assert decode(HybridMemory, json.loads(json.dumps(encode(memory)))) == memory
 
 
 def payload(raw: bytes) -> None:

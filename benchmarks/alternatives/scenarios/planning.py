@@ -27,7 +27,7 @@ from headgate_spark.planner.event_times import (
     LateAnswers,
     Latest,
     Millis,
-    Split,
+    Partition,
 )
 from support.engine import begins, described, services_with
 
@@ -47,7 +47,7 @@ class SteadyTimes(EventTimes):
 
     end: int = 0
     """Of every partition."""
-    _told: dict[Split, Latest] = field(default_factory=dict)
+    _told: dict[Partition, Latest] = field(default_factory=dict)
 
     def problem(self, source: str) -> None:
         """Every source tells event times."""
@@ -55,7 +55,7 @@ class SteadyTimes(EventTimes):
     def sampled(self, source: str) -> None:
         """Nothing is out of order."""
 
-    def expect(self, ends: Mapping[Split, int]) -> None:
+    def expect(self, ends: Mapping[Partition, int]) -> None:
         """Look at once; the planning that begins next is told."""
         self._told = dict(self.latest(ends))
 
@@ -64,27 +64,30 @@ class SteadyTimes(EventTimes):
         told, self._told = self._told, {}
         return LateAnswers((), told) if told else NONE_LATE
 
-    def first_later(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
-        """Return the first record of each split that is later."""
-        return {split: self._later(split, than) for split, than in asked.items()}
+    def first_later(self, asked: Mapping[Partition, Millis]) -> dict[Partition, Found | None]:
+        """Return the first record of each partition that is later."""
+        return {partition: self._later(partition, than) for partition, than in asked.items()}
 
-    def latest(self, ends: Mapping[Split, int]) -> dict[Split, Latest]:
-        """Return the last record of each split."""
-        return {split: Latest(found(split, self.end - 1) if self.end else None, self.end) for split in ends}
+    def latest(self, ends: Mapping[Partition, int]) -> dict[Partition, Latest]:
+        """Return the last record of each partition."""
+        return {
+            partition: Latest(found(partition, self.end - 1) if self.end else None, self.end)
+            for partition in ends
+        }
 
-    def _later(self, split: Split, than: Millis) -> Found | None:
-        offset = max(0, (than - FIRST_MS - phase(split)) // EVERY_MS + 1)
-        return found(split, offset) if offset < self.end else None
+    def _later(self, partition: Partition, than: Millis) -> Found | None:
+        offset = max(0, (than - FIRST_MS - phase(partition)) // EVERY_MS + 1)
+        return found(partition, offset) if offset < self.end else None
 
 
-def phase(split: Split) -> Millis:
+def phase(partition: Partition) -> Millis:
     """Return by how much a partition's records are later than the first one's: no two neighbours are in step."""
-    return int(split.split.rpartition("/")[2]) * 37 % EVERY_MS
+    return int(partition.name.rpartition("/")[2]) * 37 % EVERY_MS
 
 
-def found(split: Split, offset: int) -> Found:
+def found(partition: Partition, offset: int) -> Found:
     """Return a record."""
-    return Found(offset, FIRST_MS + phase(split) + offset * EVERY_MS)
+    return Found(offset, FIRST_MS + phase(partition) + offset * EVERY_MS)
 
 
 class Planned:

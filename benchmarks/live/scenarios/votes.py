@@ -23,7 +23,7 @@ from headgate.decision.policy import QueryPolicy, SourcePolicy
 from headgate.decision.verdict import decide
 from headgate_contract import BacklogControl, QueryControl, SourceControl
 from headgate_contract.lag_votes import IDLE_SECONDS
-from headgate_spark.planner.model import Position, SourceSnapshot
+from headgate_spark.planner.model import Position, SourceFigures
 from headgate_spark.planner.unread import First
 from support.scripted_spark import ScriptedSpark, Stream
 
@@ -174,15 +174,15 @@ def _scrapes(rate: Rate, seconds: float) -> list[tuple[bool, Observation]]:
 
     def scrape(_: float, until: float) -> None:
         while (at := began + len(found) * SCRAPE_SECONDS) <= until:
-            snapshot = spark.planner.snapshot(max(at, spark.now))
-            found.append((snapshot.backlog, _observed(snapshot.sources[0], max(at, spark.now))))
+            figures = spark.planner.figures(max(at, spark.now))
+            found.append((figures.backlog, _observed(figures.sources[0], max(at, spark.now))))
 
     spark.arrivals, spark.while_running = arrive, scrape
     spark.run_for(seconds)
     return found
 
 
-def _observed(source: SourceSnapshot, now: float) -> Observation:
+def _observed(source: SourceFigures, now: float) -> Observation:
     """Return what an exporter would have told of it."""
     since, idle = source.unread_since, source.idle_seconds
     lag = max(0.0, now - since) if since is not None else 0.0 if source.is_all_read else None

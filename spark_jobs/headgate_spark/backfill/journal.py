@@ -25,7 +25,12 @@ class Journal:
     """The steps of one backfill, each with what it has returned, as JSON."""
 
     def __init__(
-        self, store: NumberedStore, checkpoint: str, question: Mapping[str, Any], *, has_batches: bool
+        self,
+        store: NumberedStore[dict[str, Any]],
+        checkpoint: str,
+        question: Mapping[str, Any],
+        *,
+        has_batches: bool,
     ) -> None:
         """`question` is what the backfill is asked to do; `has_batches`: whether its query has run before.
 
@@ -120,15 +125,16 @@ def open_journal(spark: SparkSession, checkpoint: str, question: Mapping[str, An
             lock.release()
 
 
-def store_in(folder: Directory) -> NumberedStore:
-    return NumberedStore(folder, NAME, _check)
+def store_in(folder: Directory) -> NumberedStore[dict[str, Any]]:
+    return NumberedStore(folder, NAME, _steps_in)
 
 
-def _check(value: Any) -> None:
+def _steps_in(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict) or not all(
         isinstance(value.get(key), dict) for key in ("question", "done")
     ):
         raise ValueError("it has no question with the steps that are done")
+    return value
 
 
 def staging(checkpoint: str) -> str:

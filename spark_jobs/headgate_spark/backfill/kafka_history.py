@@ -124,10 +124,9 @@ def history(kept: Spans, wanted: Offsets | None) -> Spans:
 
 
 def lost(cut: Any, kept: Spans) -> str | None:
-    """Return what of the history Kafka does not keep any more; `None`: nothing, or nobody knows where it began."""
-    for topic, begins in begins_of(cut).items():
-        for partition, begin in begins.items():
-            end = ends_of(cut)[topic][partition]
+    """Return what of the history Kafka does not keep any more; `None`: nothing."""
+    for topic, spans in cut.items():
+        for partition, (begin, end) in spans.items():
             first, last = kept.get(topic, {}).get(partition, (0, 0))
             if begin < end and not first <= begin < end <= last:
                 return (
@@ -139,12 +138,7 @@ def lost(cut: Any, kept: Spans) -> str | None:
 
 
 def begins_of(cut: Any) -> Offsets:
-    """Return where the history begins; empty for a cut of a version that kept only where it ends."""
-    begins = {
-        topic: {p: span[0] for p, span in spans.items() if isinstance(span, list | tuple)}
-        for topic, spans in cut.items()
-    }
-    return {topic: offsets for topic, offsets in begins.items() if offsets}
+    return {topic: {p: span[0] for p, span in spans.items()} for topic, spans in cut.items()}
 
 
 def later(begins: Offsets, first: Offsets, ends: Offsets) -> Offsets:
@@ -159,10 +153,7 @@ def later(begins: Offsets, first: Offsets, ends: Offsets) -> Offsets:
 
 
 def ends_of(cut: Any) -> Offsets:
-    return {
-        topic: {p: span[1] if isinstance(span, list | tuple) else span for p, span in spans.items()}
-        for topic, spans in cut.items()
-    }
+    return {topic: {p: span[1] for p, span in spans.items()} for topic, spans in cut.items()}
 
 
 def _begin(topic: str, partition: str, wanted: int, span: tuple[int, int]) -> int:

@@ -80,8 +80,6 @@ class Kafka:
         begins, ends = kafka_history.begins_of(cut), kafka_history.ends_of(cut)
         partitions = {topic: sorted(map(int, offsets)) for topic, offsets in ends.items()}
         of_cut = {"assign": json.dumps(partitions), "endingOffsets": json.dumps(ends)}
-        if not begins:  # of a version that did not keep them
-            return _by_spark(spark, {**self.options, **of_cut})
         if since is not None:
             begins = kafka_history.later(begins, self._first(spark, begins, since), ends)
         given = {name: value for name, value in self.options.items() if name.lower() != "startingoffsets"}

@@ -8,9 +8,7 @@ All of it holds for the settings that it was learnt under.
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import Any
 
-from headgate_contract.codec import decode, encode
 from headgate_contract.newer import dataclass
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.task_memory import MemorySettings
@@ -46,7 +44,7 @@ class MemoryFailure:
 
 @dataclass(frozen=True, slots=True)
 class BatchMemory:
-    """Kept beside the checkpoint, member by member, as JSON."""
+    """Kept beside the checkpoint, member by member, as JSON; members of a later version are ignored."""
 
     repeated: int = 0
     """Batches that ran again, since a run ended in the middle of them."""
@@ -55,15 +53,6 @@ class BatchMemory:
     settings: MemorySettings | None = None
     """Under which bound, failure and pace came about."""
     pace: Pace | None = None
-
-    @classmethod
-    def of(cls, value: Any | None) -> BatchMemory:
-        """Return what was kept as `value`; members of a later version are ignored."""
-        return decode(cls, value or {})
-
-    @property
-    def value(self) -> Any:
-        return encode(self)
 
     def resumed(self, resumption: Resumption) -> BatchMemory:
         """Return the memory of a run that begins where an earlier one ended."""

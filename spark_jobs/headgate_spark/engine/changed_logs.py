@@ -37,7 +37,7 @@ TRIES = 3
 each takes as long as the client's timeouts."""
 
 Find = Callable[[Mapping[str, str], Collection[str]], Position]
-"""Return the first offsets of splits (`topic/0`) of a source with these options; may take long and raise anything."""
+"""Return the first offsets of partitions (`topic/0`), by a source's options; may take long and raise anything."""
 
 
 class Beginnings:
@@ -59,17 +59,17 @@ class Beginnings:
         """In a row."""
 
     def completed(self, start: Position) -> Position:
-        """Return `start` with the splits that are not in it, each at its beginning."""
+        """Return `start` with the partitions that are not in it, each at its beginning."""
         return {**self._known, **start} if self._known else start
 
     def are_settled(self, start: Position, latest: Position, deadline: float) -> bool:
-        """Tell whether every split of `latest` may be planned; if not, the source is to be asked again.
+        """Tell whether every partition of `latest` may be planned; if not, the source is to be asked again.
 
         It may wait until `deadline` (`time.monotonic`).
         """
-        # A split that goes and comes back is another: where the first began, the second may have ended long ago.
+        # A partition that goes and comes back is another: where the first began, the second may have ended long ago.
         awaited = latest.keys() - start.keys()
-        self._known = {split: at for split, at in self._known.items() if split in awaited}
+        self._known = {partition: at for partition, at in self._known.items() if partition in awaited}
         new = frozenset(awaited - self._known.keys())
         if not new:
             return True
@@ -101,7 +101,7 @@ PATIENCE_SECONDS = 10.0
 
 @dataclass(slots=True)
 class Retreat:
-    """Follows the splits of one source that end before the position up to which they were read.
+    """Follows the partitions of one source that end before the position up to which they were read.
 
     Their last records were lost, or the topic was created anew. Plain Spark finds out when it plans the next batch,
     and asks the option `failOnDataLoss` what to do. Here no batch is planned backwards, so it is noticed here, and
@@ -109,43 +109,43 @@ class Retreat:
     not last does not count.
     """
 
-    splits: Mapping[str, int] = field(default_factory=dict)
-    """Splits that end before their position, and where."""
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    """Partitions that end before their position, and where."""
     position: Position = field(default_factory=dict)
     """Where the source was then."""
     _since: float = 0.0
 
     def look(self, position: Position | None, latest: Position | None, now: float) -> None:
-        """Compare where the source is with where its splits end; `None`: not known, so all is as before."""
+        """Compare where the source is with where its partitions end; `None`: not known, so all is as before."""
         if position is None or latest is None:
             return
-        before, self.position = self.splits.keys(), position
-        self.splits = {split: end for split, end in latest.items() if end < position.get(split, 0)}
-        if not before & self.splits.keys():
+        before, self.position = self.partitions.keys(), position
+        self.partitions = {p: end for p, end in latest.items() if end < position.get(p, 0)}
+        if not before & self.partitions.keys():
             self._since = now
 
     def lasts(self, now: float, *, at_once: bool = False) -> bool:
-        """Tell whether a split has ended too early for so long that no more is to come; `at_once`: or ends so now."""
-        return bool(self.splits) and (at_once or now - self._since >= PATIENCE_SECONDS)
+        """Tell whether a partition has ended too early for so long that no more comes; `at_once`: or ends so now."""
+        return bool(self.partitions) and (at_once or now - self._since >= PATIENCE_SECONDS)
 
     def message(self, source: str) -> str:
         told = ", ".join(
-            f"{split} ends at offset {end} and was read up to {self.position[split]}"
-            for split, end in sorted(self.splits.items())
+            f"{partition} ends at offset {end} and was read up to {self.position[partition]}"
+            for partition, end in sorted(self.partitions.items())
         )
         return f"source {source}: {told}: its last records were lost, or the topic was created anew; {REMEDY}"
 
 
 @dataclass(slots=True)
 class Absence:
-    """Follows the splits of one source that are not listed any more.
+    """Follows the partitions of one source that are not listed any more.
 
-    A source waits for them a moment: Spark would take such a split for a deleted one, and read it from its beginning
-    if it came back.
+    A source waits for them a moment: Spark would take such a partition for a deleted one, and read it from its
+    beginning if it came back.
     """
 
-    splits: frozenset[str] = frozenset()
-    """Splits that have a position, and are not listed."""
+    partitions: frozenset[str] = frozenset()
+    """Partitions that have a position, and are not listed."""
     _since: float = 0.0
 
     def waits(self, position: Position | None, latest: Position | None, now: float) -> bool:
@@ -155,10 +155,10 @@ class Absence:
         """
         if position is None or latest is None:
             return False
-        before, self.splits = self.splits, frozenset(position.keys() - latest.keys())
-        if self.splits - before:
+        before, self.partitions = self.partitions, frozenset(position.keys() - latest.keys())
+        if self.partitions - before:
             self._since = now
-        return bool(self.splits) and now - self._since < PATIENCE_SECONDS
+        return bool(self.partitions) and now - self._since < PATIENCE_SECONDS
 
 
 EVERY_SECONDS = 60.0
@@ -181,9 +181,9 @@ def margin(position: Position, bounds: Mapping[str, Bounds]) -> float | None:
     nothing to lose; `None`: so are all.
     """
     parts = [
-        (position[split] - begin) / max(1, end - begin)
-        for split, (begin, end) in bounds.items()
-        if split in position and position[split] < end
+        (position[partition] - begin) / max(1, end - begin)
+        for partition, (begin, end) in bounds.items()
+        if partition in position and position[partition] < end
     ]
     return min(parts, default=None)
 
@@ -215,7 +215,7 @@ class Retention:
             with tolerated("where logs begin is not known", source=self._source):
                 self._bounds, self._known_at = answer.result(), now
         if self._answer is None and (self._asked_at is None or now - self._asked_at >= EVERY_SECONDS):
-            splits = frozenset(position)
+            partitions = frozenset(position)
             self._asked_at = now
-            self._answer = aside("headgate-retention", lambda: self._ask(splits))
+            self._answer = aside("headgate-retention", lambda: self._ask(partitions))
         return margin(position, self._bounds) if now - self._known_at < KNOWN_SECONDS else None

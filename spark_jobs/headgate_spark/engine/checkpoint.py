@@ -10,15 +10,19 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import structlog
 
+from headgate_contract.codec import decode
+from headgate_spark.engine.batch_memory import BatchMemory
 from headgate_spark.engine.directory import Directory, LocalDirectory
 from headgate_spark.engine.resumption import Resumption, read_resumption
 from headgate_spark.engine.side_folder import tolerated, words_of
 from headgate_spark.engine.store import NumberedStore
+from headgate_spark.engine.topics import ids_in
 from headgate_spark.planner.model import HybridMemory
 
 log = structlog.get_logger("headgate")
@@ -154,11 +158,11 @@ class Checkpoint:
     def __init__(self, location: str, open_directory: Callable[[str], Directory]) -> None:
         self._location = location.rstrip("/")
         side = open_directory(side_directory(location))
-        self.hybrid = NumberedStore(side, "hybrid", history_in)
+        self.hybrid = NumberedStore(side, "hybrid", partial(decode, HybridMemory))
         """The ends of histories, and which have been read."""
-        self.batches = NumberedStore(side, "batches")
+        self.batches = NumberedStore(side, "batches", partial(decode, BatchMemory))
         """What the batches of all runs have taught."""
-        self.topics = NumberedStore(side, "topics")
+        self.topics = NumberedStore(side, "topics", ids_in)
         """The ids of the topics that are being read."""
         self._logs = [open_directory(f"{self._location}/{log}") for log in ("offsets", "commits")]
 
@@ -173,22 +177,3 @@ class Checkpoint:
         """Return the same for use when the JVM is gone; `None` where this machine alone cannot reach it."""
         root = local_path(self._location)
         return None if root is None else Checkpoint(str(root), lambda path: LocalDirectory(Path(path)))
-
-
-def history_value(memory: HybridMemory) -> Any:
-    """Return what is kept of histories, as JSON: where each ends, and which have been read."""
-    ends = {name: dict(end) for name, end in memory.ends.items()}
-    return {"ends": ends, "finished": sorted(memory.finished)}
-
-
-def history_in(value: Any) -> HybridMemory:
-    """Return what was kept as `value`; members of a later version are ignored. Raises ValueError."""
-    members = value if isinstance(value, dict) else {}
-    ends, finished = members.get("ends"), members.get("finished")
-    if not isinstance(ends, dict) or not all(
-        isinstance(end, dict) and all(type(at) is int for at in end.values()) for end in ends.values()
-    ):
-        raise ValueError("`ends` has no offsets by source and split")
-    if not isinstance(finished, list) or not all(isinstance(name, str) for name in finished):
-        raise ValueError("`finished` is no list of sources")
-    return HybridMemory(ends, frozenset(finished))

@@ -15,14 +15,14 @@ import structlog
 
 from headgate_contract import QueryControl
 from headgate_spark.engine.batch_memory import BatchMemory
-from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, history_in, history_value, release
+from headgate_spark.engine.checkpoint import Checkpoint, CheckpointLock, release
 from headgate_spark.engine.fencing import UNFENCED, FenceAnswer, Fencing
 from headgate_spark.engine.refusals import damaged, unknown_histories
 from headgate_spark.engine.resumption import Resumption
 from headgate_spark.engine.side_folder import FolderError, Kept, SideFolder, words_of
 from headgate_spark.engine.task_memory import MemorySettings
-from headgate_spark.engine.topics import Ids, ids_in
-from headgate_spark.planner.model import HybridMemory
+from headgate_spark.engine.topics import Ids
+from headgate_spark.planner.model import NOTHING_READ, HybridMemory
 
 log = structlog.get_logger("headgate")
 
@@ -70,12 +70,12 @@ class CheckpointState:
         except Exception as error:
             log.warning("the checkpoint could not be read", query=self._query, error=words_of(error))
         checkpoint, load = self._checkpoint, self._beside.load
-        before = load(Kept.BATCHES, lambda: BatchMemory.of(checkpoint.batches.load())) or BatchMemory()
+        before = load(Kept.BATCHES, checkpoint.batches.load) or BatchMemory()
         memory = before.resumed(self.resumption).under(settings)
         self.memory = before
         self.remember(replace(memory, pace=None, failure=None) if self.resumption.is_new else memory)
         if self.resumption.batch is not None and with_topics:
-            self.topics = load(Kept.TOPICS, lambda: ids_in(checkpoint.topics.load())) or {}
+            self.topics = load(Kept.TOPICS, checkpoint.topics.load) or {}
         if self.resumption.repeats:
             event = "the last run ended in mid-batch; that batch runs again"  # as where a job stops its query
             log.info(event, query=self._query, batch=self.resumption.batch)
@@ -112,9 +112,10 @@ class CheckpointState:
         Raises `FolderError` where a source comes after one and the file system fails: another try may help.
         """
         self.histories_problem = None
+        if self.resumption.is_new:
+            return NOTHING_READ
         try:
-            kept = None if self.resumption.is_new else self._checkpoint.hybrid.load()
-            return HybridMemory() if kept is None else history_in(kept)
+            return self._checkpoint.hybrid.load() or NOTHING_READ
         except ValueError as error:
             self.histories_problem = damaged(str(error))
         except Exception as error:  # each file system fails in its own way
@@ -123,12 +124,12 @@ class CheckpointState:
             if refused is not None:
                 raise FolderError(refused) from error
             self._beside.tell(Kept.HISTORIES, error, written=False)
-        return HybridMemory()
+        return NOTHING_READ
 
     def keep_histories(self, memory: HybridMemory) -> None:
         """Keep where histories end, and which have been read. Raises `FolderError`: nothing may rely on it then."""
         try:
-            self._checkpoint.hybrid.save(history_value(memory))
+            self._checkpoint.hybrid.save(memory)
         except Exception as error:
             problem = self._beside.problem(error)
             raise FolderError(
@@ -139,8 +140,7 @@ class CheckpointState:
 
     def keep_topics(self, ids: Mapping[str, Ids]) -> None:
         """Keep the ids of topics, by source: the next run compares them."""
-        kept = {name: dict(found) for name, found in ids.items()}
-        self._beside.save(Kept.TOPICS, lambda: self._checkpoint.topics.save(kept))
+        self._beside.save(Kept.TOPICS, lambda: self._checkpoint.topics.save(ids))
 
     def remember(self, memory: BatchMemory) -> None:
         """Keep what batches have taught, if it is new."""
@@ -150,9 +150,8 @@ class CheckpointState:
             self._keep_memory()
 
     def _keep_memory(self) -> None:
-        self._has_kept_memory = self._beside.save(
-            Kept.BATCHES, lambda: self._checkpoint.batches.save(self.memory.value)
-        )
+        save = self._checkpoint.batches.save
+        self._has_kept_memory = self._beside.save(Kept.BATCHES, lambda: save(self.memory))
 
     # Without the JVM -------------------------------------------------------------------------------
 

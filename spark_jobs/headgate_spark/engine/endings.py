@@ -15,8 +15,8 @@ import structlog
 from headgate_spark.engine.bounded import put_last, trim
 from headgate_spark.engine.checkpoint import CheckpointInUseError
 from headgate_spark.engine.failures import told
-from headgate_spark.engine.memory_failures import BatchTooLarge
 from headgate_spark.engine.run import QueryRun
+from headgate_spark.engine.run_memory import BatchTooLarge
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.side_folder import tolerated
 

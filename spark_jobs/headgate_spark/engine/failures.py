@@ -12,7 +12,6 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from headgate_contract.foreign import scrubbed
-from headgate_contract.newer import dataclass
 from headgate_spark.engine.sources import Descriptor, Subscription
 
 LONGEST = 400
@@ -24,45 +23,36 @@ TOPICS = re.compile(r"topics: \[([^\]]*)\]")
 """Topics as Kafka lists those that may not be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """One thing that Kafka sources die of."""
-
-    signs: re.Pattern[str]
-    """In the text of the exception."""
-    message: str
-    """`{topics}` and `{servers}` are those of the source, `{one}` is one of the topics, `{option}` is the option that
-    names them, `{partitions}` are those of the source that the text names."""
-
-
-CAUSES: tuple[Cause, ...] = (   # the first whose signs are there
-    Cause(
+CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (   # the first whose signs are there
+    (
         re.compile("UnknownTopicOrPartition|does not host this topic-partition"),
         "{one} does not exist at {servers}; create it, or correct `{option}` in the job",
     ),
-    Cause(
+    (
         re.compile("KAFKA_DATA_LOSS|OffsetOutOfRange|[Ss]ome data may have been (?:lost|missed)"),
         "records of {topics}{partitions} were removed before they were read; start from a new checkpoint, or let the "
         "job go on without them (option failOnDataLoss=false)",
     ),
-    Cause(
+    (
         re.compile(r"SaslAuthentication|SslAuthentication|Authorization(?:Exception|Failed)"),
         "{servers} refuses the credentials for {topics}; correct the `kafka.*` options of the source, or its rights",
     ),
-    Cause(
+    (
         re.compile("No resolvable bootstrap urls"),
         "no host in {servers} is known by its name; correct `kafka.bootstrap.servers` in the job, or see that the "
         "driver's name service knows it",
     ),
-    Cause(
+    (
         re.compile(r"kafka\.common\.errors\.TimeoutException|node assignment"),
         "{servers} does not answer; see that it runs and can be reached from the driver (`kafka.bootstrap.servers`)",
     ),
 )  # fmt: skip
-SILENT = Cause(
-    re.compile("^$"),
+"""What Kafka sources die of: signs of it in the text of an exception, and what is told. `{topics}` and `{servers}`
+are those of the source, `{one}` is one of the topics, `{option}` is the option that names them, `{partitions}` are
+those of the source that the text names."""
+SILENT = (
     "{servers} has not answered yet; see that it runs, listens there and can be reached from the driver, or correct "
-    "`kafka.bootstrap.servers` in the job",
+    "`kafka.bootstrap.servers` in the job"
 )
 """Kafka's client tries for minutes before it says anything, where nobody listens too."""
 
@@ -105,8 +95,8 @@ def explained(
     Where the text names a partition or a topic, the source is known for sure; else it is one of those `at_fault`.
     """
     kafka = {name: described for name, described in sources.items() if described.format == "kafka"}
-    cause = next((cause for cause in CAUSES if cause.signs.search(failure)), None)
-    if cause is None or not kafka:
+    message = next((message for signs, message in CAUSES if signs.search(failure)), None)
+    if message is None or not kafka:
         return None
     partitions = {name: _partitions_in(failure, described.subscription) for name, described in kafka.items()}
     named = {
@@ -116,7 +106,7 @@ def explained(
     }
     suspects = named or {name: kafka[name] for name in kafka if name in at_fault} or kafka
     return f"query {query}: " + "; or ".join(
-        _sentence(name, described, cause, partitions[name]) for name, described in suspects.items()
+        _sentence(name, described, message, partitions[name]) for name, described in suspects.items()
     )
 
 
@@ -132,15 +122,15 @@ def own_words(failure: str) -> str:
     return scrubbed(re.sub(r" SQLSTATE: \w+$", "", said))[:LONGEST]
 
 
-def _sentence(name: str, described: Descriptor, cause: Cause, partitions: Sequence[str]) -> str:
+def _sentence(name: str, described: Descriptor, message: str, partitions: Sequence[str]) -> str:
     subscription = described.subscription
-    message = cause.message.format(
+    words = message.format(
         **_topics(name, subscription),
         option="subscribe" if subscription is None else subscription.option,
         servers=described.options.get("kafka.bootstrap.servers", "the broker"),
         partitions=f" (in {', '.join(partitions)})" if partitions else "",
     )
-    return f"source {name}: {message}"
+    return f"source {name}: {words}"
 
 
 def _topics(name: str, subscription: Subscription | None) -> Mapping[str, str]:

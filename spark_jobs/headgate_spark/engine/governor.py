@@ -135,7 +135,7 @@ class Governor:
         if run is None:
             raise LookupError(f"no run {run_id} is open")
         try:
-            standing = run.state.stand() if run.governed else UNFENCED
+            standing = run.state.stand() if run.started.governed else UNFENCED
         except CheckpointInUseError as error:
             self.endings.refused(error)
             return protocol.refuse(str(error))
@@ -147,7 +147,7 @@ class Governor:
         """First step of a planning."""
         run = self.table.open_run_of(handle)
         self.table.strangers.tell()
-        if not run.governed:
+        if not run.started.governed:
             if self.table.is_stopping:
                 return protocol.HOLD
             with run.lock:

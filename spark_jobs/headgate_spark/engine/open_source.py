@@ -49,7 +49,7 @@ class OpenSource:
     descriptor: Descriptor
     source: Source
     beginnings: Beginnings | None = None
-    """Of splits that appear while it runs, where they can be looked up."""
+    """Of partitions that appear while it runs, where they can be looked up."""
     topics: Topics | None = None
     """Where it has some, and their ids can be looked up."""
     retention: Retention | None = None
@@ -101,7 +101,7 @@ class OpenSource:
 
     @property
     def start(self) -> Position | None:
-        """Where the next batch starts, new splits at their beginning included as far as that is known."""
+        """Where the next batch starts, new partitions at their beginning included as far as that is known."""
         return None if self._start is None else self._completed(self._start)
 
     def _completed(self, start: Position) -> Position:
@@ -112,8 +112,8 @@ class OpenSource:
     def look(self, query: str, offset: str | None, now: float, deadline: float, *, is_final: bool) -> None:
         """It has told its latest offset: find out up to where it may be planned (`surveyed`).
 
-        Nothing may be planned while it is not known where a new split begins, or whether one that is not listed is
-        gone for good. This may wait until `deadline` (`time.monotonic`). `is_final`: what it has is not asked again.
+        Nothing may be planned while it is not known where a new partition begins, or whether one that is not listed
+        is gone for good. This may wait until `deadline` (`time.monotonic`). `is_final`: it is not asked again.
         """
         subscription = self.descriptor.subscription
         has_pattern = subscription is not None and subscription.pattern is not None
@@ -139,14 +139,14 @@ class OpenSource:
         self.surveyed = latest if is_settled else None
 
     def _waits_for_absent(self, latest: Position | None, now: float) -> bool:
-        before = self.absence.splits
+        before = self.absence.partitions
         waits = self.absence.waits(self._start, latest, now)
-        if waits and self.absence.splits - before:
+        if waits and self.absence.partitions - before:
             log.warning(
                 "partitions are not listed any more; the source waits a moment for them",
                 source=self.name,
-                partitions=sorted(self.absence.splits)[:NAMED],
-                count=len(self.absence.splits),
+                partitions=sorted(self.absence.partitions)[:NAMED],
+                count=len(self.absence.partitions),
             )
         return waits
 
@@ -196,24 +196,24 @@ class OpenSource:
         if self.descriptor.fails_on_data_loss:
             return Fail(told)
         log.warning("records were lost; the job goes on without them", problem=told)
-        if moves and self.retreat.splits:
+        if moves and self.retreat.partitions:
             ends = self._completed(self.retreat.position)
             if isinstance(answer, TakeUpTo) and not is_aligned:
                 ends = answer.ends
-            answer = TakeUpTo({**ends, **self.retreat.splits})
+            answer = TakeUpTo({**ends, **self.retreat.partitions})
         if self.topics is not None:
             self.topics.accept()
         self.retreat, self._has_changed = Retreat(), True
         return answer
 
     def _end_without_absent(self) -> TakeUpTo | None:
-        """Return where it is, without the splits that are not listed any more, of which Spark learns by such an end.
+        """Return where it is, without the partitions that are listed no more, of which Spark learns by such an end.
 
         `None`: all are listed, or may be in a moment.
         """
         if self.descriptor.format != "kafka" or self.start is None or self.surveyed is None:
             return None
-        there = {split: at for split, at in self.start.items() if split in self.surveyed}
+        there = {partition: at for partition, at in self.start.items() if partition in self.surveyed}
         return None if len(there) == len(self.start) else TakeUpTo(there)
 
     def take_change(self) -> bool:

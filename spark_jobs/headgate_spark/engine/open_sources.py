@@ -156,7 +156,7 @@ class OpenSources:
             name: (begins[name], end) for name, end in self._positions(left.ends).items() if name in begins
         }
         return {
-            name: sum(max(0, end[split] - at) for split, at in begin.items())
+            name: sum(max(0, end[partition] - at) for partition, at in begin.items())
             for name, (begin, end) in both.items()
             if begin.keys() == end.keys()
         }

@@ -26,7 +26,7 @@ class Started:
 
     trigger: Trigger = field(default_factory=Trigger)
     governed: bool = False
-    """False for triggers whose batches are not planned (continuous, real-time)."""
+    """False while the trigger is not known, and for those whose batches are not planned (continuous, real-time)."""
     id: str = ""
     """Of its checkpoint; empty: not known."""
     name: str = ""

@@ -80,18 +80,15 @@ class Resumption:
 
 def read_resumption(offsets: Directory, commits: Directory) -> Resumption:
     """Return where the query takes up again. Raises what the file system raises."""
-    planned, committed = _last(offsets), _last(commits)
-    if planned is None:
+    entries, committed = _numbers(offsets), max(_numbers(commits), default=None)
+    if not entries:
         return Resumption()
+    planned = max(entries)
     repeats = committed is None or committed < planned
-    before = planned - 1 if repeats and planned - 1 in _numbers(offsets) else None
+    before = planned - 1 if repeats and planned - 1 in entries else None
     begins = Ends() if before is None else ends_in(offsets.read(str(before)))
     entry = offsets.read(str(planned))
     return Resumption(planned, repeats, ends_in(entry), begins, takes_least_in(entry))
-
-
-def _last(log: Directory) -> int | None:
-    return max(_numbers(log), default=None)
 
 
 def _numbers(log: Directory) -> set[int]:

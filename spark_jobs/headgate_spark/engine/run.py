@@ -32,7 +32,7 @@ from headgate_spark.engine.services import Services
 from headgate_spark.engine.settings import QuerySettings
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.watermarks import Watermarks
-from headgate_spark.planner.model import Answer, Fail, GoLive, Hold, QuerySnapshot, Survey, TriggerKind, Wait
+from headgate_spark.planner.model import Answer, Fail, GoLive, Hold, QueryFigures, Survey, TriggerKind, Wait
 from headgate_spark.planner.query import QueryPlanner
 from headgate_spark.planner.state import QueryState
 
@@ -84,11 +84,6 @@ class QueryRun:
         self._clock = services.clock
         self._trigger = AskedTrigger()
         self._has_ended = False
-
-    @property
-    def governed(self) -> bool:
-        """False while the trigger is not known, and for triggers whose batches are not planned."""
-        return self.started.governed
 
     @property
     def prepares_for_real_time(self) -> bool:
@@ -219,9 +214,9 @@ class QueryRun:
             for opened, offset in () if left.repeats else self.sources.ends(left.ends):
                 self._publish(opened, offset)
 
-    def snapshot(self) -> QuerySnapshot | None:
+    def figures(self) -> QueryFigures | None:
         """Return what the planner knows, or `None` before the first trigger."""
-        return None if self.planner is None else self.planner.snapshot(self._clock())
+        return None if self.planner is None else self.planner.figures(self._clock())
 
     @property
     def records_in_flight(self) -> int | None:

@@ -239,7 +239,7 @@ class StillUnderWayError(RuntimeError):
 class Openings:
     """Makes one run per id at a time, however often and at once it is asked for. Nothing is held while it is made.
 
-    The shim asks again for a stream whose answer has not come in time (`PlannerClient.java`), while the first call is
+    The shim asks again for a stream whose answer has not come in time (`Patience.java`), while the first call is
     still under way. A run holds the lock on a checkpoint and clients of brokers: a second one would be refused by the
     first, or, where nothing can be locked, both would plan the same query.
     """

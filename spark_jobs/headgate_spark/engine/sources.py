@@ -21,15 +21,15 @@ from headgate_spark.planner.model import Position, ReadLimit
 class RecordCounts:
     """Offsets as JSON objects, nested or flat, whose leaves count records.
 
-    The planner counts records per split. A source writes JSON of its own making into the checkpoint, and only that
-    may go back to it, since the checkpoint must stay readable without Headgate. Only formats whose integers are known
-    to count records are translated; for every other source the planner has coarser means (`ReadLimit`).
+    The planner counts records per partition. A source writes JSON of its own making into the checkpoint, and only
+    that may go back to it, since the checkpoint must stay readable without Headgate. Only formats whose integers are
+    known to count records are translated; for every other source the planner has coarser means (`ReadLimit`).
 
     Kafka: `{"orders": {"0": 17}}` is `{"orders/0": 17}`. The replay source: `{"row": 17}` is itself.
     """
 
     def position(self, offset: str) -> Position:
-        """Return the records per split, splits being named by the path of the leaf.
+        """Return the records per partition, partitions being named by the path of the leaf.
 
         Raises `ValueError` if `offset` is not of this format, `RecursionError` if it is nested too deeply for JSON.
         """
@@ -40,7 +40,7 @@ class RecordCounts:
     def offset(self, position: Position, latest: str) -> str:
         """Return `position` as JSON, in the shape of `latest`.
 
-        A split that the planner has no position for is one that has just appeared: it is taken up to its latest,
+        A partition that the planner has no position for is one that has just appeared: it is taken up to its latest,
         because only the source knows where it begins.
         """
         return json.dumps(_rebuilt(json.loads(latest), "", position), separators=(",", ":"))

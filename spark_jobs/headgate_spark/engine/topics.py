@@ -36,7 +36,7 @@ class TopicIds(Protocol):
     def ids(self, topics: Collection[str]) -> Ids:
         """Return the ids of those that there are; may take long and raise anything."""
 
-    def bounds(self, splits: Collection[str]) -> Mapping[str, Bounds]:
+    def bounds(self, partitions: Collection[str]) -> Mapping[str, Bounds]:
         """Return where the logs of partitions begin and end; may take long and raise anything."""
 
     def close(self) -> None:
@@ -123,14 +123,14 @@ class Topics:
 
     def message(self, position: Position, latest: Position) -> str:
         told = ", ".join(
-            f"{split} ends at offset {latest[split]} and was read up to {at}"
-            for split, at in sorted(position.items())
-            if topic_of(split) in self._anew and split in latest
+            f"{partition} ends at offset {latest[partition]} and was read up to {at}"
+            for partition, at in sorted(position.items())
+            if topic_of(partition) in self._anew and partition in latest
         )
         names = ", ".join(sorted(self._anew))
         return f"source {self._source}: {told}: topic {names} was created anew; {REMEDY}"
 
-    def bounds(self, splits: Collection[str]) -> Mapping[str, Bounds]:
+    def bounds(self, partitions: Collection[str]) -> Mapping[str, Bounds]:
         """Return where the logs of partitions begin and end, by the same client; may be called on any thread.
 
         Raises what the client raises, and RuntimeError before it is connected and after it is closed.
@@ -138,7 +138,7 @@ class Topics:
         ids = self._ids
         if ids is None:
             raise RuntimeError(f"source {self._source} is not connected")
-        return ids.bounds(splits)
+        return ids.bounds(partitions)
 
     def close(self) -> None:
         """End the thread when it has done what it is doing."""
@@ -149,7 +149,7 @@ class Topics:
         told: Ids = {}
         with tolerated("the ids of topics are not known", source=self._source):
             told = answer.result()
-        read = set(topics_of(split for split, at in position.items() if at > 0))
+        read = set(topics_of(partition for partition, at in position.items() if at > 0))
         for topic, found in told.items():
             before = self.known.get(topic, found)
             self._have_changed |= self._anew.get(topic, before) != found
@@ -171,18 +171,18 @@ class Topics:
             ids.close()
 
 
-def ids_in(kept: Any) -> dict[str, Ids]:
-    """Return the ids by source that were kept as JSON; none were, where it is `None`."""
+def ids_in(kept: Any) -> Mapping[str, Ids]:
+    """Return the ids by source that were kept as JSON."""
     return {
         source: {topic: (cluster, found) for topic, (cluster, found) in ids.items()}
-        for source, ids in (kept or {}).items()
+        for source, ids in kept.items()
     }
 
 
-def topic_of(split: str) -> str:
-    """Return the topic of a split (`orders/0`)."""
-    return split.rpartition("/")[0]
+def topic_of(partition: str) -> str:
+    """Return the topic of a partition (`orders/0`)."""
+    return partition.rpartition("/")[0]
 
 
-def topics_of(splits: Iterable[str]) -> Iterable[str]:
-    return map(topic_of, splits)
+def topics_of(partitions: Iterable[str]) -> Iterable[str]:
+    return map(topic_of, partitions)

@@ -268,14 +268,14 @@ def _is_answer(kind: Kind, answer: Answer, asked: Mapping[str, int], *, is_late:
     """Tell whether an answer is one to what is asked now."""
     if kind is Kind.LATEST:
         return asked.keys() <= answer.asked.keys() and (
-            is_late or all(_reaches(answer, split, end) for split, end in asked.items())
+            is_late or all(_reaches(answer, partition, end) for partition, end in asked.items())
         )
     if not asked.items() <= answer.asked.items():
         return False
-    return not (is_late and any(answer.answers.get(split) is None for split in asked))
+    return not (is_late and any(answer.answers.get(partition) is None for partition in asked))
 
 
-def _reaches(answer: Answer, split: str, end: int) -> bool:
+def _reaches(answer: Answer, partition: str, end: int) -> bool:
     """Tell whether an answer on the latest records holds for those before `end`, which came while it was asked."""
-    found = answer.answers.get(split)
-    return answer.asked[split] == end or (found is not None and found.offset + 1 >= end)
+    found = answer.answers.get(partition)
+    return answer.asked[partition] == end or (found is not None and found.offset + 1 >= end)

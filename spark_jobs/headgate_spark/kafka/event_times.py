@@ -27,8 +27,8 @@ from headgate_spark.planner.event_times import (
     Later,
     Latest,
     Millis,
+    Partition,
     Sampled,
-    Split,
 )
 
 BUDGET_SECONDS = 2.0
@@ -73,39 +73,37 @@ class KafkaEventTimes(SourcesOfRun[SourceEventTimes], EventTimes):
     def sampled(self, source: str) -> Sampled | None:
         return self._sources[source].sampled if source in self._sources else None
 
-    def expect(self, ends: Mapping[Split, int]) -> None:
+    def expect(self, ends: Mapping[Partition, int]) -> None:
         for source, of_source in _by_source(ends).items():
             self._sources[source].ask(Kind.LATEST, of_source, is_ahead=True)
 
     def begin(self) -> LateAnswers:
         self._deadline = time.monotonic() + self._budget
         later: list[Later] = []
-        latest: dict[Split, Latest] = {}
+        latest: dict[Partition, Latest] = {}
         for source, asking in self._sources.items():
             late = asking.begin()
             later += (
-                Later(Split(source, split), than, found)  # that there was none may be wrong by now
+                Later(Partition(source, partition), than, found)  # that there was none may be wrong by now
                 for told in late[Kind.FIRST_LATER]
-                for split, than in told.asked.items()
-                if (found := told.answers.get(split)) is not None
+                for partition, than in told.asked.items()
+                if (found := told.answers.get(partition)) is not None
             )
             latest |= {
-                Split(source, split): _latest(told, split)
-                for told in late[Kind.LATEST]
-                for split in told.asked
+                Partition(source, p): _latest(told, p) for told in late[Kind.LATEST] for p in told.asked
             }
         return LateAnswers(later, latest)
 
-    def first_later(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
+    def first_later(self, asked: Mapping[Partition, Millis]) -> dict[Partition, Found | None]:
         answers = self._ask(Kind.FIRST_LATER, asked)
-        return {split: answers[split.source].answers.get(split.split) for split in asked}
+        return {partition: answers[partition.source].answers.get(partition.name) for partition in asked}
 
-    def latest(self, ends: Mapping[Split, int]) -> dict[Split, Latest]:
-        """Return for each split how late its records are; of an answer that came late, up to where they were then."""
+    def latest(self, ends: Mapping[Partition, int]) -> dict[Partition, Latest]:
+        """Return for each partition how late its records are; of a late answer, up to what there was then."""
         answers = self._ask(Kind.LATEST, ends)
-        return {split: _latest(answers[split.source], split.split) for split in ends}
+        return {partition: _latest(answers[partition.source], partition.name) for partition in ends}
 
-    def _ask(self, kind: Kind, asked: Mapping[Split, int]) -> dict[str, Answer]:
+    def _ask(self, kind: Kind, asked: Mapping[Partition, int]) -> dict[str, Answer]:
         by_source = _by_source(asked)
         for source, of_source in by_source.items():
             self._sources[source].ask(kind, of_source)
@@ -120,17 +118,17 @@ class KafkaEventTimes(SourcesOfRun[SourceEventTimes], EventTimes):
         return answers
 
 
-def _by_source(asked: Mapping[Split, int]) -> Mapping[str, Mapping[str, int]]:
+def _by_source(asked: Mapping[Partition, int]) -> Mapping[str, Mapping[str, int]]:
     by_source: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for (source, split), at in asked.items():
-        by_source[source][split] = at
+    for (source, partition), at in asked.items():
+        by_source[source][partition] = at
     return by_source
 
 
-def _latest(answer: Answer, split: str) -> Latest:
-    """Return how late the records of a split are, up to where it was asked for, or to the latest record if that is
-    behind it: its log went on before the answer came."""
-    found, asked = answer.answers.get(split), answer.asked[split]
+def _latest(answer: Answer, partition: str) -> Latest:
+    """Return how late the records of a partition are, up to where it was asked for, or to the latest record if that
+    is behind it: its log went on before the answer came."""
+    found, asked = answer.answers.get(partition), answer.asked[partition]
     return Latest(found, asked if found is None else max(asked, found.offset + 1))
 
 

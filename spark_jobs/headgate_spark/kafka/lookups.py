@@ -130,7 +130,7 @@ class JvmLookups(_Client):
         """
         with self._asked():
             answers = json.loads(self._logs.offsets(json.dumps(dict(asked)), TIMEOUT_SECONDS * 1000))
-            return {split: _found(split, answer) for split, answer in answers.items()}
+            return {partition: _found(partition, answer) for partition, answer in answers.items()}
 
     def ends(self, partitions: Collection[str] | None = None) -> dict[str, int]:
         """Return where the logs of these partitions end, or of those that the source reads now. Raises as `find`."""
@@ -138,7 +138,7 @@ class JvmLookups(_Client):
             with self._asked():
                 partitions = partitions_of(self._jvm, self._admin, self._options)
         found = self.find(dict.fromkeys(partitions, END)) if partitions else {}
-        return {split: end.offset for split, end in found.items() if end is not None}
+        return {partition: end.offset for partition, end in found.items() if end is not None}
 
     def without_transactions(self, partitions: Collection[str]) -> frozenset[str]:
         """Return the partitions of which it is known that no producer has a transaction there, or had one lately.
@@ -146,7 +146,7 @@ class JvmLookups(_Client):
         "Lately" is the last day, unless the broker is set up otherwise (`producer.id.expiration.ms`).
         """
         told = self._logs.transactions(json.dumps(list(partitions)), PRODUCERS_SECONDS * 1000)
-        return frozenset(split for split, has_some in json.loads(told).items() if has_some is False)
+        return frozenset(partition for partition, has_some in json.loads(told).items() if has_some is False)
 
     def close(self) -> None:
         self._admin.close()
@@ -178,7 +178,7 @@ class JvmReads(_Client):
         with self._asked():
             told = self._records.read(json.dumps(dict(asked)), most, room, round(READ_SECONDS * 1000))
         answers = json.loads(told)
-        read = {split: [_record(*record) for record in records] for split, records in answers.items()}
+        read = {partition: [_record(*record) for record in records] for partition, records in answers.items()}
         size = sum(len(record.value or b"") for records in read.values() for record in records)
         is_full = self._values and size >= room
         if (silent := sorted(asked.keys() - read.keys())) and not is_full:
@@ -214,10 +214,10 @@ class JvmTopicIds(JvmLookups):
             ids = {topic: self._id(answers.get(topic)) for topic in topics}
         return {topic: (cluster, found) for topic, found in ids.items() if found not in (None, NO_ID)}
 
-    def bounds(self, splits: Collection[str]) -> dict[str, tuple[int, int]]:
-        begins, ends = (self.find(dict.fromkeys(splits, at)) for at in (BEGINNING, END))
-        known = ((split, begin, ends.get(split)) for split, begin in begins.items())
-        return {split: (begin.offset, end.offset) for split, begin, end in known if begin and end}
+    def bounds(self, partitions: Collection[str]) -> dict[str, tuple[int, int]]:
+        begins, ends = (self.find(dict.fromkeys(partitions, at)) for at in (BEGINNING, END))
+        known = ((partition, begin, ends.get(partition)) for partition, begin in begins.items())
+        return {partition: (begin.offset, end.offset) for partition, begin, end in known if begin and end}
 
     def _id(self, answer: Any) -> str | None:
         try:
@@ -242,11 +242,11 @@ def settings_of(
     return client_settings(jvm, client | dict(more), name, TIMEOUT_SECONDS)
 
 
-def beginnings(jvm: Any, options: Mapping[str, str], splits: Collection[str]) -> dict[str, int]:
+def beginnings(jvm: Any, options: Mapping[str, str], partitions: Collection[str]) -> dict[str, int]:
     """Return the first offset of each partition, asked with the options of a source. Raises as `JvmLookups.find`."""
     with closing(JvmLookups(jvm, options)) as lookups:
-        found = lookups.find(dict.fromkeys(splits, BEGINNING))
-    return {split: first.offset for split, first in found.items() if first is not None}
+        found = lookups.find(dict.fromkeys(partitions, BEGINNING))
+    return {partition: first.offset for partition, first in found.items() if first is not None}
 
 
 def partitions_of(jvm: Any, admin: Any, options: Mapping[str, str]) -> list[str]:
@@ -279,7 +279,7 @@ def _record(offset: int, timestamp: Millis, value: str | None = None) -> Record:
     return Record(offset, timestamp, None if value is None else base64.b64decode(value))
 
 
-def _found(split: str, answer: list[int] | str) -> Found | None:
+def _found(partition: str, answer: list[int] | str) -> Found | None:
     if isinstance(answer, str):
-        raise PartitionError(f"partition {split}: {answer}")
+        raise PartitionError(f"partition {partition}: {answer}")
     return None if answer[0] < 0 else Found(*answer)

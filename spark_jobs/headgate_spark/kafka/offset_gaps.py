@@ -75,14 +75,14 @@ class OffsetGaps:
 
     def among(self, found: Mapping[str, Found | None]) -> set[str]:
         """Return the partitions whose answer is a gap. Raises what the reader raises."""
-        asked = {split: record.offset for split, record in found.items() if record is not None}
-        if new := {split: at for split, at in asked.items() if at not in self._is_gap[split]}:
+        asked = {partition: record.offset for partition, record in found.items() if record is not None}
+        if new := {partition: at for partition, at in asked.items() if at not in self._is_gap[partition]}:
             try:
                 self._note(new, self._records().read(new, 1))
             except UnansweredError as error:
                 self._note(new, error.read)
                 raise
-        return {split for split, at in asked.items() if self._is_gap[split][at]}
+        return {partition for partition, at in asked.items() if self._is_gap[partition][at]}
 
     def among_later(self, asked: Mapping[str, Millis], found: Mapping[str, Found | None]) -> set[str]:
         """Return the partitions whose first record later than asked for is a gap. Raises what the reader raises.
@@ -92,24 +92,22 @@ class OffsetGaps:
         """
         return self.among(
             {
-                split: first
-                for split, first in found.items()
-                if first is not None and (first.time > asked[split] + JUMP or self.may_be_in(split))
+                partition: first
+                for partition, first in found.items()
+                if first is not None and (first.time > asked[partition] + JUMP or self.may_be_in(partition))
             }
         )
 
     def among_latest(self, found: Mapping[str, Found | None]) -> set[str]:
         """Return the partitions whose latest timestamp is that of a gap. Raises what the reader raises."""
         now = self._clock()
-        gaps = self.among(
-            {split: last for split, last in found.items() if self._is_doubtful(split, last, now)}
-        )
-        for split, last in found.items():
-            end = self._ends.get(split)
-            if last is None or split in gaps:
-                self._ends[split] = None
+        gaps = self.among({p: last for p, last in found.items() if self._is_doubtful(p, last, now)})
+        for partition, last in found.items():
+            end = self._ends.get(partition)
+            if last is None or partition in gaps:
+                self._ends[partition] = None
             elif end is None or end.found != last:
-                self._ends[split] = _End(last, now)
+                self._ends[partition] = _End(last, now)
         return gaps
 
     def refresh(self) -> None:
@@ -139,19 +137,19 @@ class OffsetGaps:
                 partitions=len(self._ends),
             )
 
-    def _is_doubtful(self, split: str, last: Found | None, now: float) -> bool:
+    def _is_doubtful(self, partition: str, last: Found | None, now: float) -> bool:
         if last is None:
             return False
-        end = self._ends.get(split)
-        if end is None or self.may_be_in(split):
+        end = self._ends.get(partition)
+        if end is None or self.may_be_in(partition):
             return True
         return last.time > end.found.time + (now - end.at) * 1000 + JUMP
 
     def _note(self, asked: Mapping[str, int], read: Mapping[str, Sequence[Record]]) -> None:
-        for split, records in read.items():
-            known = self._is_gap[split]
+        for partition, records in read.items():
+            known = self._is_gap[partition]
             if len(known) >= MOST_READ:
                 known.clear()
-            known[asked[split]] = is_gap = not records or records[0].offset != asked[split]
+            known[asked[partition]] = is_gap = not records or records[0].offset != asked[partition]
             if is_gap:
-                self._with.add(split)
+                self._with.add(partition)

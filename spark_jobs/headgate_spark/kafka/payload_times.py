@@ -66,12 +66,12 @@ class PayloadTimes:
 
     def latest(self, partitions: Collection[str]) -> Answers:
         found: Answers = dict(self._sampler.latest(self._beginnings_of(partitions)))
-        known = {split: at for split, at in self._unreadable.items() if found.get(split) is None}
-        new = [split for split, last in found.items() if last is None and split not in known]
-        for split in new:
-            if (problem := self._problems.get(split)) is not None:
-                known[split] = problem.offset
-                self._warn_of(split, problem)
+        known = {partition: at for partition, at in self._unreadable.items() if found.get(partition) is None}
+        new = [partition for partition, last in found.items() if last is None and partition not in known]
+        for partition in new:
+            if (problem := self._problems.get(partition)) is not None:
+                known[partition] = problem.offset
+                self._warn_of(partition, problem)
         self._unreadable = known
         return found
 
@@ -86,46 +86,44 @@ class PayloadTimes:
         self._lookups.close()
         self._sampler.records.close()
 
-    def _beginnings_of(self, splits: Collection[str]) -> Mapping[str, int]:
+    def _beginnings_of(self, partitions: Collection[str]) -> Mapping[str, int]:
         """Return where the logs begin, or began: what was removed since is passed over when it is looked at."""
-        if new := [split for split in splits if split not in self._beginnings]:
+        if new := [partition for partition in partitions if partition not in self._beginnings]:
             found = self._lookups.find(dict.fromkeys(new, BEGINNING))
-            self._beginnings |= {
-                split: 0 if first is None else first.offset for split, first in found.items()
-            }
-        return {split: self._beginnings[split] for split in splits}
+            self._beginnings |= {p: 0 if first is None else first.offset for p, first in found.items()}
+        return {partition: self._beginnings[partition] for partition in partitions}
 
-    def _time_of(self, split: str, record: Record) -> Millis | None:
+    def _time_of(self, partition: str, record: Record) -> Millis | None:
         if record.value is None:
-            self._problems[split] = _Problem(record.offset, "it has no value")
+            self._problems[partition] = _Problem(record.offset, "it has no value")
             return None
         try:
             at = self._reader.event_time(record.value)
         except NoEventTimeError as error:
-            self._problems[split] = _Problem(record.offset, str(error))
+            self._problems[partition] = _Problem(record.offset, str(error))
             return None
         if at > round(self._clock() * 1000) + self.max_future:
-            self._note_far_ahead(split, record.offset, at)
+            self._note_far_ahead(partition, record.offset, at)
             return None
         if at < 1000 * SMALLEST_NUMBER and not self._has_warned_of_small:
-            self._warn_if_small(split, record.offset, self._reader.moment(record.value))
+            self._warn_if_small(partition, record.offset, self._reader.moment(record.value))
         return at
 
-    def _note_far_ahead(self, split: str, offset: int, at: Millis) -> None:
-        self._problems[split] = _Problem(offset, f"its event time, {at}, is too far ahead")
-        if split not in self._far_ahead:
-            self._far_ahead = {**self._far_ahead, split: offset}
+    def _note_far_ahead(self, partition: str, offset: int, at: Millis) -> None:
+        self._problems[partition] = _Problem(offset, f"its event time, {at}, is too far ahead")
+        if partition not in self._far_ahead:
+            self._far_ahead = {**self._far_ahead, partition: offset}
             log.warning(
                 "a record's event time is too far ahead; such records do not count. Correct the clock of its "
                 "producer, or the unit in which it writes times",
                 source=self._source,
-                partition=split,
+                partition=partition,
                 column=self._reader.column,
                 offset=offset,
                 event_time=at,
             )
 
-    def _warn_if_small(self, split: str, offset: int, moment: object) -> None:
+    def _warn_if_small(self, partition: str, offset: int, moment: object) -> None:
         """Say once of a number that it may be none of seconds; a date of that time is what it says."""
         if not is_small(moment):
             return
@@ -136,18 +134,18 @@ class PayloadTimes:
             "seconds, milliseconds, microseconds or nanoseconds since 1970: correct eventTime.column, or leave it "
             "out to go by the timestamps of records",
             source=self._source,
-            partition=split,
+            partition=partition,
             column=self._reader.column,
             offset=offset,
             value=moment,
         )
 
-    def _warn_of(self, split: str, problem: _Problem) -> None:
+    def _warn_of(self, partition: str, problem: _Problem) -> None:
         log.warning(
             "no record that was looked at has an event time; the partition is read without alignment until one has. "
             "Correct eventTime.column or eventTime.format, or leave them out to go by the timestamps of records",
             source=self._source,
-            partition=split,
+            partition=partition,
             column=self._reader.column,
             offset=problem.offset,
             last_record=problem.reason,

@@ -186,10 +186,6 @@ class Publisher:
                 progress.waiting, progress.is_being_written = None, True
         for publication, progress, offset in due:
             self._publish(publication, progress, offset)
-        self._close_unused()
-
-    def _close_unused(self) -> None:
-        """Give back the clients of queries that have ended and have nothing left to write, and at the end all."""
         with self._changed:
             unused = self._unused()
         for key in unused:
@@ -202,7 +198,8 @@ class Publisher:
             log.debug("a client of consumer groups was not closed", error=in_words(error))
 
     def _unused(self) -> set[str]:
-        """Return which clients nobody needs; called on the thread, with the lock held."""
+        """Return which clients nobody needs: those of queries that have ended and have nothing left to write, and at
+        the end all. Called on the thread, with the lock held."""
         used = set() if self._closing else {_client(p) for p in self._progress}
         return self._groups.keys() - used
 

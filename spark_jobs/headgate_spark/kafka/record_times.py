@@ -86,51 +86,47 @@ class RecordTimes:
         return self._lookups.ends()
 
     def first_later(self, asked: Asked) -> Answers:
-        found = self._lookups.find({split: max(at + 1, self._earliest) for split, at in asked.items()})
+        found = self._lookups.find({p: max(at + 1, self._earliest) for p, at in asked.items()})
         gaps = self._gaps.among_later(asked, found)
         begins = {
-            split: first.offset + 1
-            for split, first in found.items()
-            if first is not None and (split in gaps or self._hides(split, first))
+            partition: first.offset + 1
+            for partition, first in found.items()
+            if first is not None and (partition in gaps or self._hides(partition, first))
         }
-        hidden = {split: asked[split] for split in begins}
+        hidden = {partition: asked[partition] for partition in begins}
         return found if not hidden else found | self._single.first_later(hidden, begins)
 
     def latest(self, partitions: Collection[str]) -> Answers:
         """Return for each partition the record with the largest timestamp up to now; `None`: there is none."""
         found = self._named(partitions)
         known = self._untimed if self._names_latest else ()
-        none = [split for split, last in found.items() if last is None and split not in known]
-        gaps = {split for split in none if self._lookups.committed and self._gaps.may_be_in(split)}
-        found |= self._replicated([split for split in none if split not in gaps])
+        none = [partition for partition, last in found.items() if last is None and partition not in known]
+        gaps = {p for p in none if self._lookups.committed and self._gaps.may_be_in(p)}
+        found |= self._replicated([partition for partition in none if partition not in gaps])
         gaps |= self._gaps.among_latest(found)
-        self._note_untimed({split: last for split, last in found.items() if split not in gaps})
+        self._note_untimed({partition: last for partition, last in found.items() if partition not in gaps})
         ahead = {
-            split
-            for split, last in found.items()
-            if last is not None and split not in gaps and last.time > self._horizon
+            p for p, last in found.items() if last is not None and p not in gaps and last.time > self._horizon
         }
         if gone := self._hiding.keys() & found.keys() - ahead:  # they are removed, or their time has come
-            self._hiding = {split: at for split, at in self._hiding.items() if split not in gone}
+            self._hiding = {partition: at for partition, at in self._hiding.items() if partition not in gone}
         return found | self._latest_hidden(ahead, gaps) if ahead or gaps else found
 
     def _latest_hidden(self, ahead: Collection[str], gaps: Collection[str]) -> Answers:
         """Return the latest record of partitions of which the index names one too far ahead, or a gap."""
         firsts = self._lookups.find(dict.fromkeys(ahead, self._horizon + 1)) if ahead else {}
-        before = {
-            split: self._before_hiding(split) for split, first in firsts.items() if self._hides(split, first)
-        }
+        before = {p: self._before_hiding(p) for p, first in firsts.items() if self._hides(p, first)}
         gaps = {*gaps, *self._gaps.among(before)}
-        if new := [split for split in gaps if split not in self._begins]:
+        if new := [partition for partition in gaps if partition not in self._begins]:
             self._begins |= _offsets(self._lookups.find(dict.fromkeys(new, BEGINNING)))
-        begins = {split: self._hiding[split] + 1 for split in before}
-        begins |= {split: self._begins.get(split, 0) for split in gaps}
+        begins = {partition: self._hiding[partition] + 1 for partition in before}
+        begins |= {partition: self._begins.get(partition, 0) for partition in gaps}
         behind = self._single.latest(begins)
         return {
-            split: last
-            if split in gaps
-            else max((f for f in (last, before[split]) if f is not None), key=lambda f: f.time, default=None)
-            for split, last in behind.items()
+            p: last
+            if p in gaps
+            else max((f for f in (last, before[p]) if f is not None), key=lambda f: f.time, default=None)
+            for p, last in behind.items()
         }
 
     def refresh(self) -> None:
@@ -156,55 +152,52 @@ class RecordTimes:
     def _horizon(self) -> Millis:
         return round(self._clock() * 1000) + self.max_future
 
-    def _named(self, splits: Collection[str]) -> Answers:
+    def _named(self, partitions: Collection[str]) -> Answers:
         """Return the latest records that Kafka names, if their timestamp is one; it may name one that has none."""
-        found: Answers = dict.fromkeys(splits)
+        found: Answers = dict.fromkeys(partitions)
         if self._names_latest:
             try:
-                found = self._lookups.find(dict.fromkeys(splits, LATEST_RECORD))
+                found = self._lookups.find(dict.fromkeys(partitions, LATEST_RECORD))
             except PartitionError as error:
                 if UNSUPPORTED not in str(error):
                     raise
                 self._names_latest = False
-        return {
-            split: None if last is None or last.time < self._earliest else last
-            for split, last in found.items()
-        }
+        return {p: None if last is None or last.time < self._earliest else last for p, last in found.items()}
 
     def _time_of(self, _: str, record: Record) -> Millis | None:
         return record.timestamp if self._earliest <= record.timestamp <= self._horizon else None
 
-    def _hides(self, split: str, found: Found | None) -> bool:
+    def _hides(self, partition: str, found: Found | None) -> bool:
         """Tell whether a record does not count and hides those behind it."""
         if found is None or found.time <= self._horizon:
             return False
-        if self._hiding.get(split) != found.offset:
-            self._hiding = {**self._hiding, split: found.offset}
+        if self._hiding.get(partition) != found.offset:
+            self._hiding = {**self._hiding, partition: found.offset}
             log.warning(
                 "a record is dated too far ahead; it does not count, and those behind it are looked at one by one. "
                 "Correct the clock of its producer, and have retention or kafka-delete-records remove it",
                 source=self._source,
-                partition=split,
+                partition=partition,
                 offset=found.offset,
                 timestamp=found.time,
             )
         return True
 
-    def _replicated(self, splits: Collection[str]) -> Answers:
+    def _replicated(self, partitions: Collection[str]) -> Answers:
         """Return the latest record of partitions that have timestamps and for which Kafka names none.
 
         It does so where it cannot be asked for that, and while the very latest one is on its way to the followers; a
         moment later it is there, or the next.
         """
         found: Answers = {}
-        firsts = self._lookups.find(dict.fromkeys(splits, self._earliest)) if splits else {}
-        waiting = {split: first for split, first in firsts.items() if first is not None}
+        firsts = self._lookups.find(dict.fromkeys(partitions, self._earliest)) if partitions else {}
+        waiting = {partition: first for partition, first in firsts.items() if first is not None}
         for _ in range(REPLICATION_TRIES):
             if not waiting:
                 break
             again = self._named(waiting)
-            found |= {split: last for split, last in again.items() if last is not None}
-            waiting = {split: first for split, first in waiting.items() if split not in found}
+            found |= {partition: last for partition, last in again.items() if last is not None}
+            waiting = {partition: first for partition, first in waiting.items() if partition not in found}
         return found | self._by_halving(waiting)
 
     def _by_halving(self, firsts: Mapping[str, Found]) -> Answers:
@@ -212,29 +205,25 @@ class RecordTimes:
         latest = dict(firsts)
         high = dict.fromkeys(latest, self._horizon)
         while middles := {
-            split: (last.time + high[split] + 1) // 2
-            for split, last in latest.items()
-            if last.time < high[split]
+            p: (last.time + high[p] + 1) // 2 for p, last in latest.items() if last.time < high[p]
         }:
-            for split, later in self._lookups.find(middles).items():
+            for partition, later in self._lookups.find(middles).items():
                 if later is None:
-                    high[split] = middles[split] - 1
+                    high[partition] = middles[partition] - 1
                 else:
-                    latest[split] = later
+                    latest[partition] = later
         return dict(latest)
 
     def _note_untimed(self, found: Answers) -> None:
         """Note which partitions have records and no timestamp; those that are new are named."""
-        known = {split: at for split, at in self._untimed.items() if found.get(split) is None}
-        if asked := [split for split, last in found.items() if last is None and split not in known]:
+        known = {partition: at for partition, at in self._untimed.items() if found.get(partition) is None}
+        if asked := [p for p, last in found.items() if last is None and p not in known]:
             ends = _offsets(self._lookups.find(dict.fromkeys(asked, END)))
             begins = self._lookups.find(dict.fromkeys(asked, BEGINNING))
-            new = {
-                split: begin for split, begin in _offsets(begins).items() if begin < ends.get(split, begin)
-            }
+            new = {p: begin for p, begin in _offsets(begins).items() if begin < ends.get(p, begin)}
             known |= new
-            for split in new:
-                log.warning(UNTIMED, source=self._source, partition=split)
+            for partition in new:
+                log.warning(UNTIMED, source=self._source, partition=partition)
         self._untimed = known
 
     @property
@@ -244,15 +233,15 @@ class RecordTimes:
             self._sampler = Sampler(self._connect(), self._lookups, self._time_of)
         return self._sampler
 
-    def _before_hiding(self, split: str) -> Found | None:
+    def _before_hiding(self, partition: str) -> Found | None:
         """Return the latest record before the one that hides the others, by halving the time up to now; once."""
-        key = split, self._hiding[split]
+        key = partition, self._hiding[partition]
         if key in self._before:
             return self._before[key]
         latest, low, high = None, self._earliest - 1, self._horizon
         while low < high:
             middle = (low + high + 1) // 2
-            found = self._lookups.find({split: middle})[split]
+            found = self._lookups.find({partition: middle})[partition]
             if found is not None and found.offset < key[1]:
                 latest, low = found, found.time
             else:
@@ -262,4 +251,4 @@ class RecordTimes:
 
 
 def _offsets(found: Answers) -> dict[str, int]:
-    return {split: record.offset for split, record in found.items() if record is not None}
+    return {partition: record.offset for partition, record in found.items() if record is not None}

@@ -50,32 +50,29 @@ class Sampler:
     ) -> dict[str, Found | None]:
         """Return for each partition the first record from its beginning on that is later than asked for."""
         ends = self.lookups.ends(list(asked))
-        searches = {
-            split: self._search(split, time, beginnings[split], ends[split]) for split, time in asked.items()
-        }
+        searches = {p: self._search(p, time, beginnings[p], ends[p]) for p, time in asked.items()}
         self._run(searches)
-        return {split: search.found for split, search in searches.items()}
+        return {partition: search.found for partition, search in searches.items()}
 
     def latest(self, beginnings: Mapping[str, int]) -> dict[str, Found | None]:
         """Return for each partition the latest record that was ever looked at, its last ones among them."""
         ends = self.lookups.ends(list(beginnings))
         searches = {
-            split: LastSearch(self._not_looked_at(split, at, ends[split]), ends[split])
-            for split, at in beginnings.items()
+            p: LastSearch(self._not_looked_at(p, at, ends[p]), ends[p]) for p, at in beginnings.items()
         }
         self._run(searches, few=True)
         self._looked |= ends
         return {
-            split: max(self._known(split, at, ends[split]), key=attrgetter("time"), default=None)
-            for split, at in beginnings.items()
+            partition: max(self._known(partition, at, ends[partition]), key=attrgetter("time"), default=None)
+            for partition, at in beginnings.items()
         }
 
     def _run(self, searches: Mapping[str, Search | LastSearch], *, few: bool = False) -> None:
         """Run searches, all at once, until they are over. What is read is remembered, or a `few` of it."""
-        while places := {split: search.next_place for split, search in searches.items() if search.is_open}:
-            runs = self._look(places, {split: searches[split].high for split in places}, few)
-            for split, place in places.items():
-                searches[split].narrow(place, runs[split])
+        while places := {p: search.next_place for p, search in searches.items() if search.is_open}:
+            runs = self._look(places, {partition: searches[partition].high for partition in places}, few)
+            for partition, place in places.items():
+                searches[partition].narrow(place, runs[partition])
 
     def _look(
         self, places: Mapping[str, int], ends: Mapping[str, int], few: bool
@@ -86,46 +83,45 @@ class Sampler:
         runs = self._read(places, few)
         over: set[str] = set()
         while short := {
-            split: run[-1][0] + 1
-            for split, run in runs.items()
+            partition: run[-1][0] + 1
+            for partition, run in runs.items()
             if 0 < len(run) < RUN
-            and run[-1][0] + 1 < ends[split]
+            and run[-1][0] + 1 < ends[partition]
             and all(time is None for _, time in run)
-            and split not in over
+            and partition not in over
         }:
             more = self._read(short, few)
-            over |= {split for split, run in more.items() if not run}
-            for split, run in more.items():
-                runs[split] += run
+            over |= {partition for partition, run in more.items() if not run}
+            for partition, run in more.items():
+                runs[partition] += run
         return runs
 
     def _read(self, places: Mapping[str, int], few: bool) -> dict[str, list[tuple[int, Millis | None]]]:
         """Return what is at these places. Where a log has become shorter the client begins anew: of what comes before
         a place nothing counts."""
         times: dict[str, list[tuple[int, Millis | None]]] = {}
-        while left := {split: place for split, place in places.items() if split not in times}:
+        while left := {partition: place for partition, place in places.items() if partition not in times}:
             try:
                 read = self.records.read(left, RUN)
             except UnansweredError as error:
-                for split, records in error.read.items():
-                    self._times(split, records, few=few)
+                for partition, records in error.read.items():
+                    self._times(partition, records, few=few)
                 raise
             behind = {
-                split: [record for record in records if record.offset >= places[split]]
-                for split, records in read.items()
+                p: [record for record in records if record.offset >= places[p]] for p, records in read.items()
             }
-            times |= {split: self._times(split, records, few=few) for split, records in behind.items()}
+            times |= {p: self._times(p, records, few=few) for p, records in behind.items()}
         return times
 
-    def _not_looked_at(self, split: str, beginning: int, end: int) -> int:
+    def _not_looked_at(self, partition: str, beginning: int, end: int) -> int:
         """Return from where on a later record than those that are known may be."""
-        known = self._known(split, beginning, end)
+        known = self._known(partition, beginning, end)
         last = known[-1].offset + 1 if known else beginning
-        looked = self._looked.get(split, last)
+        looked = self._looked.get(partition, last)
         return max(last, looked) if looked <= end else last
 
-    def _search(self, split: str, time: Millis, beginning: int, end: int) -> Search:
-        known = self._known(split, beginning, end)
+    def _search(self, partition: str, time: Millis, beginning: int, end: int) -> Search:
+        known = self._known(partition, beginning, end)
         later = next((at for at, sample in enumerate(known) if sample.time > time), len(known))
         low = known[later - 1] if later else None
         found = known[later] if later < len(known) else None
@@ -137,21 +133,21 @@ class Sampler:
             found=found,
         )
 
-    def _known(self, split: str, beginning: int, end: int) -> list[Found]:
+    def _known(self, partition: str, beginning: int, end: int) -> list[Found]:
         """Return the samples of a partition from an offset on; those behind the end of its log are forgotten."""
-        known = self._samples[split]
+        known = self._samples[partition]
         if known and known[-1].offset >= end:
             known[:] = [sample for sample in known if sample.offset < end]
         return known[bisect_left(known, Found(beginning, BEFORE_ALL)) :]
 
     def _times(
-        self, split: str, read: Sequence[Record], *, few: bool = False
+        self, partition: str, read: Sequence[Record], *, few: bool = False
     ) -> list[tuple[int, Millis | None]]:
         """Return offsets and event times of consecutive records, and remember those that have one, or a `few`."""
-        times = [(record.offset, self.time_of(split, record)) for record in read]
+        times = [(record.offset, self.time_of(partition, record)) for record in read]
         if found := [Found(offset, time) for offset, time in times if time is not None]:
             self.has_looked = True
-            self._remember(self._samples[split], found, few)
+            self._remember(self._samples[partition], found, few)
         return times
 
     def _remember(self, known: list[Found], run: list[Found], few: bool) -> None:

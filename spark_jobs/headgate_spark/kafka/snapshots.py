@@ -24,7 +24,7 @@ from headgate_spark.planner.snapshots import SearchRange, SnapshotEnd, SnapshotE
 
 log = structlog.get_logger("headgate")
 
-SPLITS = 256
+PARTITIONS = 256
 """Partitions that are searched together."""
 REST_SECONDS = 1.0
 """After a search: a source that is past its snapshot is looked at for another one no more often."""
@@ -84,12 +84,12 @@ class SourceSnapshots:
         if places or self._failures:
             self._beside.begin()
 
-    def drop(self, splits: Collection[str]) -> None:
+    def drop(self, partitions: Collection[str]) -> None:
         with self._lock:
-            self._wishes = {split: place for split, place in self._wishes.items() if split not in splits}
-            self._known = {split: found for split, found in self._known.items() if split not in splits}
-            self._problems = {split: told for split, told in self._problems.items() if split not in splits}
-            self.reads = {split: reads for split, reads in self.reads.items() if split not in splits}
+            self._wishes = {p: place for p, place in self._wishes.items() if p not in partitions}
+            self._known = {p: found for p, found in self._known.items() if p not in partitions}
+            self._problems = {p: told for p, told in self._problems.items() if p not in partitions}
+            self.reads = {p: reads for p, reads in self.reads.items() if p not in partitions}
 
     @property
     def known(self) -> Mapping[str, SnapshotEnd] | None:
@@ -124,8 +124,7 @@ class SourceSnapshots:
 
     def _searched(self, places: Mapping[str, SearchRange]) -> bool:
         searches = {
-            split: SnapshotSearch(split.rpartition("/")[0], place.begin, place.until)
-            for split, place in places.items()
+            p: SnapshotSearch(p.rpartition("/")[0], place.begin, place.until) for p, place in places.items()
         }
         told: dict[str, str] = {}
         try:
@@ -136,7 +135,7 @@ class SourceSnapshots:
             self._failed(error)
             return False
         finally:
-            self._take({split: search for split, search in searches.items() if not search.is_open}, told)
+            self._take({p: search for p, search in searches.items() if not search.is_open}, told)
         return True
 
     def _next(self, *, unknown: bool = False) -> dict[str, SearchRange]:
@@ -146,20 +145,20 @@ class SourceSnapshots:
                 return {}
             era = self._era
             wanted = {
-                split: place
-                for split, place in self._wishes.items()
-                if (found := self._known.get(split)) is None or not (unknown or _answers(found, place))
+                partition: place
+                for partition, place in self._wishes.items()
+                if (found := self._known.get(partition)) is None or not (unknown or _answers(found, place))
             }
         if era != self._connected_in:
             self._disconnect()
             self._connected_in = era
-        return dict(sorted(wanted.items(), key=lambda each: each[0] in self._known)[:SPLITS])
+        return dict(sorted(wanted.items(), key=lambda each: each[0] in self._known)[:PARTITIONS])
 
     def _run(self, searches: Mapping[str, SnapshotSearch], told: dict[str, str]) -> None:
         if self._records is None:
             self._records = self._connect()
         decode = self._decoder()
-        while places := {split: search.next_place for split, search in searches.items() if search.is_open}:
+        while places := {p: search.next_place for p, search in searches.items() if search.is_open}:
             if self._era != self._connected_in or self._beside.is_closed:
                 return
             try:
@@ -176,34 +175,34 @@ class SourceSnapshots:
         decode: Decoder | None,
         told: dict[str, str],
     ) -> None:
-        for split, records in read.items():
+        for partition, records in read.items():
             if not records:
-                searches[split].narrow(None, None)
+                searches[partition].narrow(None, None)
                 continue
             mark: Mark | None = None
             try:
                 mark = mark_of(records[0].value, decode)
             except NoEnvelopeError as error:
-                told[split] = f"the record at offset {records[0].offset} does not tell: {error}. {REMEDY}"
-            searches[split].narrow(records[0].offset, mark)
+                told[partition] = f"the record at offset {records[0].offset} does not tell: {error}. {REMEDY}"
+            searches[partition].narrow(records[0].offset, mark)
 
     def _take(self, over: Mapping[str, SnapshotSearch], told: Mapping[str, str]) -> None:
-        problems = {split: told[split] for split, search in over.items() if search.is_unreadable}
+        problems = {partition: told[partition] for partition, search in over.items() if search.is_unreadable}
         with self._lock:
             if self._connected_in != self._era:
                 return
-            self.reads = {**self.reads, **{split: search.reads for split, search in over.items()}}
-            self._known = {**self._known, **{split: search.found for split, search in over.items()}}
+            self.reads = {**self.reads, **{partition: search.reads for partition, search in over.items()}}
+            self._known = {**self._known, **{partition: search.found for partition, search in over.items()}}
             new = problems.keys() - self._problems.keys()
-            others = {split: problem for split, problem in self._problems.items() if split not in over}
+            others = {p: problem for p, problem in self._problems.items() if p not in over}
             self._problems = {**others, **problems}
-        for split in sorted(new)[:1]:
+        for partition in sorted(new)[:1]:
             log.warning(
                 "a change stream does not tell whether its records are of a snapshot",
                 source=self._source,
-                partition=split,
+                partition=partition,
                 partitions=len(problems),
-                problem=problems[split],
+                problem=problems[partition],
             )
 
     def _failed(self, error: Exception) -> None:
@@ -247,9 +246,9 @@ class KafkaSnapshots(SourcesOfRun[SourceSnapshots], SnapshotEnds):
         if source in self._sources:
             self._sources[source].search(places)
 
-    def drop(self, source: str, splits: Collection[str]) -> None:
+    def drop(self, source: str, partitions: Collection[str]) -> None:
         if source in self._sources:
-            self._sources[source].drop(splits)
+            self._sources[source].drop(partitions)
 
     def known(self, source: str) -> Mapping[str, SnapshotEnd] | None:
         return self._sources[source].known if source in self._sources else None

@@ -1,6 +1,6 @@
 """Looks at the first unread records of Kafka sources, beside planning: how far behind each source is by them.
 
-Each source is asked on a thread of its own. A look reads the first few records from an offset on, of `SPLITS`
+Each source is asked on a thread of its own. A look reads the first few records from an offset on, of `PARTITIONS`
 partitions at most, those first whose last look is the longest ago. Offsets at which there is nothing to read are
 passed over. A record counts unless it has no timestamp (-1), or one that can be none: further ahead than
 `maxFuture`, or so small that it means the years to 1973, as seconds in the place of milliseconds do. Such a one is
@@ -29,7 +29,7 @@ from headgate_spark.planner.unread import First, UnreadTimes
 
 log = structlog.get_logger("headgate")
 
-SPLITS = 256
+PARTITIONS = 256
 """Partitions in one look."""
 RUN = 8
 """Records that are read of a partition: the first of them that counts tells its event time."""
@@ -121,10 +121,10 @@ class SourceUnread:
     def look(self, places: Mapping[str, Sequence[int]], ends: Position) -> None:
         """Look at the first records from these places on; returns at once. See `UnreadTimes.look`."""
         with self._lock:
-            self._wishes = {split: _Wish(at, ends[split]) for split, at in places.items()}
+            self._wishes = {partition: _Wish(at, ends[partition]) for partition, at in places.items()}
             if self._known.keys() - ends.keys():  # partitions that are gone
-                self._known = {split: found for split, found in self._known.items() if split in ends}
-                self._looked = {split: look for split, look in self._looked.items() if split in ends}
+                self._known = {p: found for p, found in self._known.items() if p in ends}
+                self._looked = {p: look for p, look in self._looked.items() if p in ends}
         if places or self._fails:
             self._beside.begin()
 
@@ -143,7 +143,7 @@ class SourceUnread:
             self._fails = False  # what did not answer is asked no more
             return None
         try:
-            self._take(asked, self._read({split: at for split, (at, _) in asked.items()}))
+            self._take(asked, self._read({partition: at for partition, (at, _) in asked.items()}))
             self._answered_at, self._fails, self._has_warned = time.monotonic(), False, False
         except UnansweredError as error:
             self._take(asked, error.read)
@@ -171,22 +171,22 @@ class SourceUnread:
         """Return of the partitions whose turn it is where to look, and where their logs end."""
         with self._lock:
             wished: dict[str, tuple[int, int]] = {}
-            for split, (places, end) in self._wishes.items():
-                found = self._known.get(split, ())
+            for partition, (places, end) in self._wishes.items():
+                found = self._known.get(partition, ())
                 if unknown := [at for at in places if not any(first.answers(at, end) for first in found)]:
-                    wished[split] = unknown[0], end
+                    wished[partition] = unknown[0], end
             era = self._era
         if era != self._connected_in:
             self._disconnect()
             self._connected_in = era
-        longest_ago = sorted(wished, key=lambda split: self._looked.get(split, 0))[:SPLITS]
-        return {split: wished[split] for split in longest_ago}
+        longest_ago = sorted(wished, key=lambda partition: self._looked.get(partition, 0))[:PARTITIONS]
+        return {partition: wished[partition] for partition in longest_ago}
 
     def _read(self, asked: Mapping[str, int]) -> Mapping[str, Sequence[Record]]:
         if self._records is None:
             self._records, self._reader = self._connect(self._event_time)
         read: dict[str, Sequence[Record]] = {}
-        while left := {split: at for split, at in asked.items() if split not in read}:
+        while left := {partition: at for partition, at in asked.items() if partition not in read}:
             try:
                 read |= self._records.read(left, RUN)
             except UnansweredError as error:
@@ -195,21 +195,21 @@ class SourceUnread:
 
     def _take(self, asked: Mapping[str, tuple[int, int]], read: Mapping[str, Sequence[Record]]) -> None:
         self._looks += 1
-        new = {split: self._first(split, *asked[split], records) for split, records in read.items()}
+        new = {p: self._first(p, *asked[p], records) for p, records in read.items()}
         with self._lock:
             if self._connected_in != self._era:
                 return
             self._looked |= dict.fromkeys(asked, self._looks)
-            kept = {split: [*self._known.get(split, ()), first][-KEPT:] for split, first in new.items()}
+            kept = {p: [*self._known.get(p, ()), first][-KEPT:] for p, first in new.items()}
             self._known = {**self._known, **kept}
 
-    def _first(self, split: str, at: int, end: int, records: Sequence[Record]) -> First:
+    def _first(self, partition: str, at: int, end: int, records: Sequence[Record]) -> First:
         records = [record for record in records if record.offset >= at]  # a log that has become shorter
-        times = (self._time_of(split, record) for record in records)
+        times = (self._time_of(partition, record) for record in records)
         time_of = next((found for found in times if found is not None), None)
         return First(at, time_of, is_none=not records, until=end)
 
-    def _time_of(self, split: str, record: Record) -> Millis | None:
+    def _time_of(self, partition: str, record: Record) -> Millis | None:
         found, told = record.timestamp, UNTIMED
         if self._reader is not None:
             told = UNREADABLE
@@ -223,7 +223,7 @@ class SourceUnread:
         told = FAR_AHEAD if found > horizon else TOO_EARLY if found >= 0 else told
         if told not in self._warned_of:
             self._warned_of.add(told)
-            log.warning(told, source=self._source, partition=split, offset=record.offset, timestamp=found)
+            log.warning(told, source=self._source, partition=partition, offset=record.offset, timestamp=found)
         return None
 
     def _disconnect(self) -> None:

@@ -1,11 +1,11 @@
 """Alignment groups: how far in event time the sources of a driver may be apart.
 
-    floor = min over active splits of the event time they will have reached after this planning
+    floor = min over active partitions of the event time they will have reached after this planning
     limit = floor + maxDrift
 
-No batch reads a record later than the limit. Where a split *will* be counts: a planned end is a commitment, on which
-the other queries of the driver rely, and progress is not capped at one drift per batch (FLINK-37399). Each query
-plans for itself (`alignment_query`) and publishes its commitments here. `docs/alignment.md` has the rules.
+No batch reads a record later than the limit. Where a partition *will* be counts: a planned end is a commitment, on
+which the other queries of the driver rely, and progress is not capped at one drift per batch (FLINK-37399). Each
+query plans for itself (`alignment_query`) and publishes its commitments here. `docs/alignment.md` has the rules.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from headgate_contract import AlignmentControl
 from headgate_contract.newer import dataclass
-from headgate_spark.planner.event_times import Millis, Split
+from headgate_spark.planner.event_times import Millis, Partition
 
 LEAST_IDLE_SECONDS = 1.0
 """The default of `idleAfter` is `maxDrift`, but not less than this: a trigger without records is no silence."""
@@ -28,41 +28,41 @@ MAX_GATHERING_SECONDS = 10.0
 
 
 def idle_after(control: AlignmentControl) -> float:
-    """Return for how long (seconds) a split with nothing pending holds its group."""
+    """Return for how long (seconds) a partition with nothing pending holds its group."""
     if control.idle_after_seconds is not None:
         return control.idle_after_seconds
     return max(control.max_drift_seconds, LEAST_IDLE_SECONDS)
 
 
 class Standings(NamedTuple):
-    """What the splits of one source promise their group. It stands until their query plans again.
+    """What the partitions of one source promise their group. It stands until their query plans again.
 
-    A split that does not hold the group, whatever it has reached, is not among them.
+    A partition that does not hold the group, whatever it has reached, is not among them.
     """
 
-    splits: Sequence[str]
+    partitions: Sequence[str]
     reached: Sequence[Millis | None]
     """Event time that each of them will have reached when what is planned has been read. `None`: not known."""
     holds_until: Mapping[str, float] = {}
-    """When (on the driver's clock) the group no longer waits for splits that have had nothing pending for long."""
+    """When (on the driver's clock) the group waits no more for partitions that have had nothing pending for long."""
 
     def holding(self, now: float) -> Standings:
         """Return those for which the group waits."""
         if all(now < until for until in self.holds_until.values()):
             return self
-        holds = [now < self.holds_until.get(split, math.inf) for split in self.splits]
-        return Standings(list(compress(self.splits, holds)), list(compress(self.reached, holds)))
+        holds = [now < self.holds_until.get(partition, math.inf) for partition in self.partitions]
+        return Standings(list(compress(self.partitions, holds)), list(compress(self.reached, holds)))
 
 
 RELEASED = Standings((), ())
 """Of a source that does not hold its group."""
 UNKNOWN = Standings(("",), (None,))
-"""Of one that its group waits for, since nothing is known of its splits."""
+"""Of one that its group waits for, since nothing is known of its partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commitment:
-    """What one query publishes of its splits in one group."""
+    """What one query publishes of its partitions in one group."""
 
     controls: tuple[AlignmentControl, ...]
     """Of its sources."""
@@ -73,27 +73,27 @@ class Commitment:
 
 
 @dataclass(frozen=True, slots=True)
-class MemberSplit:
-    """A split and the query that it belongs to; without a split, a query that has not told of any yet."""
+class MemberPartition:
+    """A partition and the query that it belongs to; without a partition, a query that has not told of any yet."""
 
     query: str
-    split: Split | None = None
+    partition: Partition | None = None
 
     @property
     def name(self) -> str:
         """How people call it: `query/source`."""
-        return self.query if self.split is None else f"{self.query}/{self.split.source}"
+        return self.query if self.partition is None else f"{self.query}/{self.partition.source}"
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """How far a set of splits has come."""
+    """How far a set of partitions has come."""
 
     time: Millis | None = None
     """The least that an active one has reached; `None`: none is active."""
-    holder: MemberSplit | None = None
+    holder: MemberPartition | None = None
     """Who that is."""
-    unknown: MemberSplit | None = None
+    unknown: MemberPartition | None = None
     """An active one of which that is not known: the group waits for it to become known."""
 
 
@@ -151,7 +151,7 @@ class Groups:
 
     def floor_of_others(self, group: str, query: str, now: float) -> Floor:
         present = self._in(group)
-        missing = [Floor(unknown=MemberSplit(name)) for name in self._missing(group, present, now)]
+        missing = [Floor(unknown=MemberPartition(name)) for name in self._missing(group, present, now)]
         others = (floor_of(name, c.standings, now) for name, c in present.items() if name != query)
         return lowest([*missing, *others])
 
@@ -177,18 +177,20 @@ class Groups:
 
 
 def floor_of(query: str, standings: Mapping[str, Standings], now: float) -> Floor:
-    slowest: tuple[Millis, Split] | None = None
+    slowest: tuple[Millis, Partition] | None = None
     unknown = None
     for source, every in standings.items():
-        splits, reached, _ = every.holding(now)
+        partitions, reached, _ = every.holding(now)
         if None in reached:
-            unknown = unknown or MemberSplit(query, Split(source, splits[reached.index(None)]))
+            unknown = unknown or MemberPartition(query, Partition(source, partitions[reached.index(None)]))
         if (least := min((time for time in reached if time is not None), default=None)) is not None:
-            split = min(split for split, time in zip(splits, reached) if time == least)
-            slowest = min(slowest or (least, Split(source, split)), (least, Split(source, split)))
+            partition = min(partition for partition, time in zip(partitions, reached) if time == least)
+            slowest = min(
+                slowest or (least, Partition(source, partition)), (least, Partition(source, partition))
+            )
     if slowest is None:
         return Floor(unknown=unknown)
-    return Floor(slowest[0], MemberSplit(query, slowest[1]), unknown)
+    return Floor(slowest[0], MemberPartition(query, slowest[1]), unknown)
 
 
 def lowest(floors: Iterable[Floor]) -> Floor:

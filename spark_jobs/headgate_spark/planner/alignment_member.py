@@ -1,8 +1,8 @@
-"""The part that one query has in one alignment group: how far its splits may go, and what it promises the others.
+"""The part that one query has in one alignment group: how far its partitions may go, and what it promises the others.
 
-    limit = min(what the other queries are committed to, how late the records of its own splits are) + maxDrift
+    limit = min(what the other queries are committed to, how late the records of its own partitions are) + maxDrift
 
-The second term is where its splits end up if nothing else stops them; a source that its rate limit stops earlier
+The second term is where its partitions end up if nothing else stops them; a source that its rate limit stops earlier
 counts with that end. So the limit is known before a batch is cut, and no cut can move it.
 """
 
@@ -29,7 +29,7 @@ from headgate_spark.planner.alignment import (
     lowest,
 )
 from headgate_spark.planner.alignment_slice import Slice, slice_of
-from headgate_spark.planner.event_times import EventTimesUnknownError, Millis, Split
+from headgate_spark.planner.event_times import EventTimesUnknownError, Millis, Partition
 from headgate_spark.planner.model import Position
 from headgate_spark.planner.time_index import Rooms, TimeIndex
 
@@ -44,21 +44,21 @@ class Aligned:
     latest: Position | None = None
     """`None`: not known."""
     rooms: Mapping[str, int] = field(default_factory=dict)
-    """Records ahead of each split, up to its latest or a cap before it; nothing where it does not read now."""
+    """Records ahead of each partition, up to its latest or a cap before it; nothing where it does not read now."""
     allowance: int | None = None
     """What its rate limit allows; `None`: any number."""
     released: bool = False
     """It is paused by a person, or waits behind a history."""
     ends_at_latest: bool = False
-    """A split at its latest position is finished (AvailableNow)."""
+    """A partition at its latest position is finished (AvailableNow)."""
 
     @property
     def ends(self) -> Position:
-        """The latest positions of its splits, as far as they are known and matter."""
+        """The latest positions of its partitions, as far as they are known and matter."""
         return {} if self.released or self.latest is None else self.latest
 
     def rooms_in(self, index: TimeIndex) -> Rooms:
-        """Return what its splits could read."""
+        """Return what its partitions could read."""
         start, ahead = self.start or {}, self.rooms
         ends = [at + ahead.get(name, 0) for name, at in start.items()] if ahead else list(start.values())
         return Rooms(index.of(self.name, start), list(start.values()), ends)
@@ -82,7 +82,7 @@ class Membership:
         self._groups = groups
         self._index = index
         self._drained: dict[str, dict[str, float]] = {}
-        """Splits that have nothing pending, by source, and since when."""
+        """Partitions that have nothing pending, by source, and since when."""
         self._pace: float | None = None
         self._interval: float | None = None
         self._standings: Mapping[str, Standings] = {}
@@ -116,23 +116,23 @@ class Membership:
     # What is asked of it
 
     def drift(self, source: str) -> Millis | None:
-        """Return how far the slowest split of a source is ahead of the floor; `None`: not known, or without limit."""
+        """Return how far the slowest partition of a source is ahead of the floor; `None`: not known, or no limit."""
         if self.floor.time is None or self.limit is None:
             return None
-        splits, every, _ = self._standings.get(source, RELEASED)
+        partitions, every, _ = self._standings.get(source, RELEASED)
         stands = [
-            self._stands_at(Split(source, split), reached, self.limit)
-            for split, reached in zip(splits, every)
+            self._stands_at(Partition(source, partition), reached, self.limit)
+            for partition, reached in zip(partitions, every)
             if reached is not None
         ]
         return min(stands) - self.floor.time if stands else None
 
-    def _stands_at(self, split: Split, reached: Millis, limit: Millis) -> Millis:
-        """Return the event time at which a split stands: at the limit, if only its next record is past that.
+    def _stands_at(self, partition: Partition, reached: Millis, limit: Millis) -> Millis:
+        """Return the event time at which a partition stands: at the limit, if only its next record is past that.
 
         Beyond it stands one that was let read further when the floor was higher, or `maxDrift` larger.
         """
-        read_to = self._index[split].read_to(self._ends[split.source][split.split])
+        read_to = self._index[partition].read_to(self._ends[partition.source][partition.name])
         return min(reached, limit if read_to is None else max(limit, read_to))
 
     def rests(self, now: float) -> bool:
@@ -145,11 +145,11 @@ class Membership:
     def silent(self, now: float) -> dict[str, Millis]:
         """Return the sources that are behind the floor and do not hold it, having been silent for so long."""
         behind: dict[str, Millis] = {}
-        for source, (splits, reached, holds_until) in self._standings.items():
-            for split, time in zip(splits, reached) if holds_until else ():
+        for source, (partitions, reached, holds_until) in self._standings.items():
+            for partition, time in zip(partitions, reached) if holds_until else ():
                 if time is None or self.floor.time is None or time >= self.floor.time:
                     continue
-                if holds_until.get(split, math.inf) <= now:
+                if holds_until.get(partition, math.inf) <= now:
                     behind[source] = min(time, behind.get(source, time))
         return behind
 
@@ -174,7 +174,7 @@ class Membership:
         if self._wants_look or whole <= budget:
             rooms = self._looked_at(rooms, views, now)
         waits = whole > 0 and rooms.size == 0
-        for each, start in zip(rooms.splits, rooms.starts):
+        for each, start in zip(rooms.partitions, rooms.starts):
             each.forget_before(start)
         standings = self._standings_at(rooms, views)
         floor = self._floor_of(standings, now)
@@ -206,16 +206,17 @@ class Membership:
         """
         latest = [end for view in views for end in map(view.ends.get, view.start or ())]
         listed = [end is not None for end in latest]
-        splits, ends = list(compress(rooms.splits, listed)), [end for end in latest if end is not None]
+        partitions = list(compress(rooms.partitions, listed))
+        ends = [end for end in latest if end is not None]
         known = rooms
         try:
-            self._index.look(splits, ends, now)
+            self._index.look(partitions, ends, now)
         except EventTimesUnknownError:  # told where it was asked
             known = rooms._replace(ends=[each.known_part(start, end) for each, start, end in zip(*rooms)])
-        timed = [not each.has_no_times(end) for each, end in zip(splits, ends)]
+        timed = [not each.has_no_times(end) for each, end in zip(partitions, ends)]
         with suppress(EventTimesUnknownError):
             starts = compress(rooms.starts, listed)
-            self._index.locate(list(compress(splits, timed)), list(compress(starts, timed)))
+            self._index.locate(list(compress(partitions, timed)), list(compress(starts, timed)))
         return known
 
     def _slice(self, rooms: Rooms, budget: int, limit: Millis, now: float) -> Slice:
@@ -235,7 +236,7 @@ class Membership:
         return piece
 
     def _floor_of(self, standings: Mapping[str, Standings], now: float) -> Floor:
-        """Return the floor of the group where its splits of this query stand so."""
+        """Return the floor of the group where its partitions of this query stand so."""
         others = self._groups.floor_of_others(self._group, self._query, now)
         return lowest([others, floor_of(self._query, standings, now)])
 
@@ -262,7 +263,7 @@ class Membership:
         return ends
 
     def _standings_at(self, rooms: Rooms, views: Sequence[Aligned]) -> dict[str, Standings]:
-        """Return how the splits stand when everything in `rooms` has been read."""
+        """Return how the partitions stand when everything in `rooms` has been read."""
         return {view.name: self._standings_of(view, own) for view, own in _apart(rooms, views)}
 
     def _standings_of(self, view: Aligned, own: Rooms) -> Standings:
@@ -271,27 +272,27 @@ class Membership:
         if view.start is None:
             return UNKNOWN
         drained, patience = self._drained[view.name], idle_after(self.controls[view.name])
-        holds_until = {split: since + patience for split, since in drained.items()}
-        reached = [each.reached(end) for each, end in zip(own.splits, own.ends)]
-        splits, latest = list(view.start), view.latest
+        holds_until = {partition: since + patience for partition, since in drained.items()}
+        reached = [each.reached(end) for each, end in zip(own.partitions, own.ends)]
+        partitions, latest = list(view.start), view.latest
         if latest is None:
-            return Standings(splits, reached, holds_until)
+            return Standings(partitions, reached, holds_until)
         finished = drained if view.ends_at_latest else ()
         holds = [
-            (end := latest.get(split)) is not None and split not in finished and not each.has_no_times(end)
-            for split, each in zip(splits, own.splits)
+            (end := latest.get(p)) is not None and p not in finished and not each.has_no_times(end)
+            for p, each in zip(partitions, own.partitions)
         ]
-        return Standings(list(compress(splits, holds)), list(compress(reached, holds)), holds_until)
+        return Standings(list(compress(partitions, holds)), list(compress(reached, holds)), holds_until)
 
     def _note_drained(self, views: Sequence[Aligned], now: float) -> None:
-        """Note which splits have nothing pending, and since when: one that is held back is not silent."""
+        """Note which partitions have nothing pending, and since when: one that is held back is not silent."""
         before, self._drained = self._drained, {}
         for view in views:
             since, latest = before.get(view.name, {}), view.latest
             self._drained[view.name] = {
-                split: since.get(split, now)
-                for split, at in (view.start or {}).items()
-                if latest is not None and at >= latest.get(split, math.inf) and not view.released
+                partition: since.get(partition, now)
+                for partition, at in (view.start or {}).items()
+                if latest is not None and at >= latest.get(partition, math.inf) and not view.released
             }
 
     def _hold(self, rooms: Rooms, views: Sequence[Aligned], now: float) -> dict[str, Part]:
@@ -325,13 +326,13 @@ def _apart(rooms: Rooms, views: Sequence[Aligned]) -> Iterator[tuple[Aligned, Ro
     begin = 0
     for view in views:
         end = begin + len(view.start or ())
-        yield view, Rooms(rooms.splits[begin:end], rooms.starts[begin:end], rooms.ends[begin:end])
+        yield view, Rooms(rooms.partitions[begin:end], rooms.starts[begin:end], rooms.ends[begin:end])
         begin = end
 
 
 def _part(view: Aligned, ends: Sequence[int], could: Sequence[int], *, limited: bool, waits: bool) -> Part:
-    """Return the part of one source in a slice, in which its splits have these ends; `could` are where rate limits
-    and latest positions end them.
+    """Return the part of one source in a slice, in which its partitions have these ends; `could` are where rate
+    limits and latest positions end them.
 
     `limited`: the limit alone kept the slice from being larger. `waits` says that there is more, and of none of it
     how late it is.

@@ -15,7 +15,7 @@ from headgate_contract.held import HeldBy
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_member import Aligned, Membership, Part
 from headgate_spark.planner.event_times import EventTimes, EventTimesUnknownError, Millis
-from headgate_spark.planner.model import AlignmentSnapshot
+from headgate_spark.planner.model import AlignmentFigures
 from headgate_spark.planner.time_index import TimeIndex
 
 Columns = Mapping[str, Optional[EventTimeControl]]
@@ -34,7 +34,7 @@ class QueryAlignment:
         self._group_of: dict[str, str] = {}
         self._columns: Columns = {}
         self._named: dict[str, Set[str]] = {}
-        """The splits of each source when it was last known which it has."""
+        """The partitions of each source when it was last known which it has."""
         self.refused: Mapping[str, str] = {}
         """Sources that are declared as members and can never tell event times, and why."""
 
@@ -117,7 +117,7 @@ class QueryAlignment:
                 parts |= {view.name: Part(view.start or {}, HeldBy.EVENT_TIME) for view in members}
         return parts
 
-    def snapshot(self, source: str) -> AlignmentSnapshot | None:
+    def figures(self, source: str) -> AlignmentFigures | None:
         """Return how a source stands in its group; `None`: it is in none."""
         if source not in self._group_of:
             return None
@@ -125,12 +125,12 @@ class QueryAlignment:
         floor = membership.floor
         holder = floor.unknown or floor.holder
         sampled = self._times.sampled(source)
-        return AlignmentSnapshot(
+        return AlignmentFigures(
             limit=_seconds(membership.limit),
             floor=_seconds(floor.time),
             drift=_seconds(membership.drift(source)),
             held_by=None if holder is None else holder.name,
-            held_by_partition=None if holder is None or holder.split is None else holder.split.split,
+            held_by_partition=None if holder is None or holder.partition is None else holder.partition.name,
             out_of_orderness=None if sampled is None else _seconds(sampled.out_of_orderness),
             unreadable=None if sampled is None else sampled.unreadable,
             far_ahead={} if sampled is None else sampled.far_ahead,
@@ -148,7 +148,7 @@ class QueryAlignment:
     # ------------------------------------------------------------------------------------------
 
     def _forget_gone(self, views: Sequence[Aligned]) -> None:
-        """Forget the splits that sources do not name any more."""
+        """Forget the partitions that sources do not name any more."""
         for view in views:
             if view.latest is None:
                 continue

@@ -1,9 +1,9 @@
-"""The time slice: what of several splits lies before one event time, and fits a budget.
+"""The time slice: what of several partitions lies before one event time, and fits a budget.
 
     slice = the largest event time T <= limit such that the records not later than T fit the budget
 
-Each split ends at its first record later than T, so whatever is read is aligned by construction. T is searched for
-with few questions, since each costs a request to the broker: from the pace of the last slice, then on the line
+Each partition ends at its first record later than T, so whatever is read is aligned by construction. T is searched
+for with few questions, since each costs a request to the broker: from the pace of the last slice, then on the line
 between what is known below and above, until these two are near by the measure of the drift. What remains of the
 budget is filled from the cut above, in proportion; so one millisecond that holds more than the budget is read too.
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headgate_contract.newer import dataclass
-from headgate_spark.planner.event_times import EventTimesUnknownError, Millis, Split
+from headgate_spark.planner.event_times import EventTimesUnknownError, Millis, Partition
 from headgate_spark.planner.shares import divide
 from headgate_spark.planner.time_index import Rooms, TimeIndex
 
@@ -32,12 +32,12 @@ WIDEN = 8
 """How much further the next guess goes when one has found nothing."""
 
 Ends = Sequence[int]
-"""Of splits, in the order of their rooms."""
+"""Of partitions, in the order of their rooms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Where the splits end."""
+    """Where the partitions end."""
 
     ends: Ends
     count: int
@@ -82,10 +82,10 @@ def slice_of(  # noqa: PLR0913 - a search, by keyword
     low, high = _search(task, begin, pace)
     if fill and high is None:
         low, high = _topped_up(task, begin, low)
-    if high is not None and (split := _unlocated(rooms)) is not None:
+    if high is not None and (partition := _unlocated(rooms)) is not None:
         if low.count == 0:
             raise EventTimesUnknownError(
-                f"source {split.source}: how late its next record is was not told in time"
+                f"source {partition.source}: how late its next record is was not told in time"
             )
         high = None
     ends = low.ends if high is None else _filled(low, high, budget)
@@ -108,13 +108,13 @@ class _Task:
 
     def first_pace(self, begin: _Cut) -> float:
         """Return the event time that a record takes on average: all there is, over all the time it spans."""
-        reached = [each.reached(end) for each, end in zip(self.rooms.splits, self.rooms.ends)]
+        reached = [each.reached(end) for each, end in zip(self.rooms.partitions, self.rooms.ends)]
         last = max((time for time in reached if time is not None), default=begin.time)
         return max(1, last - begin.time) / max(1, self.whole)
 
     def first_guess(self, begin: _Cut, pace: float) -> Millis:
         """Return the event time to ask for first: if one was asked in vain, it is answered by now."""
-        asked = [t for t in self.index.asked_in_vain(self.rooms.splits) if begin.time < t <= self.limit]
+        asked = [t for t in self.index.asked_in_vain(self.rooms.partitions) if begin.time < t <= self.limit]
         if asked:
             return min(asked)
         return self.limit if self.whole <= self.budget else _forward(begin, self.budget, pace)
@@ -185,7 +185,7 @@ def _near(task: _Task, low: _Cut, high: _Cut | None) -> tuple[_Cut, _Cut | None]
 def _beginning(rooms: Rooms, limit: Millis) -> _Cut | None:
     """Return the cut just before the earliest record that is to be read; `None`: nothing is.
 
-    A split of which no event time is known has no record that the limit could keep.
+    A partition of which no event time is known has no record that the limit could keep.
     """
     reached = [each.reached(start) for each, start, end in zip(*rooms) if end > start]
     if not reached:
@@ -194,10 +194,10 @@ def _beginning(rooms: Rooms, limit: Millis) -> _Cut | None:
     return _Cut(earliest - 1, rooms.starts, 0, earliest)
 
 
-def _unlocated(rooms: Rooms) -> Split | None:
-    """Return a split that may begin earlier than is known: what is filled in proportion could pass it."""
+def _unlocated(rooms: Rooms) -> Partition | None:
+    """Return a partition that may begin earlier than is known: what is filled in proportion could pass it."""
     unknown = ((each, end) for each, start, end in zip(*rooms) if end > start and each.reached(start) is None)
-    return next((each.split for each, end in unknown if not each.has_no_times(end)), None)
+    return next((each.partition for each, end in unknown if not each.has_no_times(end)), None)
 
 
 def _forward(low: _Cut, budget: int, pace: float) -> Millis:
@@ -211,16 +211,16 @@ def _between(low: _Cut, high: _Cut, budget: int, *, halve: bool) -> Millis:
 
 
 def _cut(rooms: Rooms, index: TimeIndex, time: Millis) -> _Cut:
-    """Cut all splits at one event time. One that is beyond it already, or known not to reach it, is not asked."""
-    splits, starts, most = rooms
+    """Cut all partitions at one event time. One that is beyond it already, or known not to reach it, is not asked."""
+    partitions, starts, most = rooms
     ends = [end if each.has_none_later(end, time) else start for each, start, end in zip(*rooms)]
     open_ones = [n for n, end in enumerate(ends) if end < most[n]]
-    asked = [n for n in open_ones if (splits[n].reached(starts[n]) or 0) <= time]
-    found = index.first_later({splits[n].split: time for n in asked})
+    asked = [n for n in open_ones if (partitions[n].reached(starts[n]) or 0) <= time]
+    found = index.first_later({partitions[n].partition: time for n in asked})
     for n in asked:
-        later = found[splits[n].split]
+        later = found[partitions[n].partition]
         ends[n] = most[n] if later is None else min(max(later.offset, starts[n]), most[n])
-    left = (splits[n].reached(ends[n]) for n in open_ones if ends[n] < most[n])
+    left = (partitions[n].reached(ends[n]) for n in open_ones if ends[n] < most[n])
     next_time = min((t for t in left if t is not None and t > time), default=time)
     return _Cut(time, ends, sum(ends) - sum(starts), next_time)
 

@@ -35,7 +35,7 @@ class PlannedBatch:
     capped: frozenset[str] = frozenset()
     """Sources that `recordsPerCheckpoint` cut: no bucket fills that they could wait for."""
     may_bring_more: set[str] = field(default_factory=set)
-    """Sources with splits that are read from where only they know."""
+    """Sources with partitions that are read from where only they know."""
 
     @property
     def is_certain(self) -> bool:
@@ -79,7 +79,7 @@ class PlannedBatch:
         take = self.takes[state.name]
         if isinstance(take, TakeUpTo):
             state.moved_to(take.ends)
-            more = records - self.counts[state.name]  # than were counted: of splits that had no position
+            more = records - self.counts[state.name]  # than were counted: of partitions that had no position
             state.rate.take(more if are_told else max(0, more), now)
             state.planned_total += max(0, more)
             state.brought(records, now, everything=False)
@@ -122,12 +122,12 @@ class Booking:
         if isinstance(take, TakeUpTo):
             batch.counts[state.name] = count
             state.planned_total += count
-            if state.has_new_splits:
+            if state.has_new_partitions:
                 batch.may_bring_more.add(state.name)
             if count < len(take.ends):
                 at = state.position or {}
-                moved = [split for split, end in take.ends.items() if end > at.get(split, end)]
-                state.splits_had_turn |= dict.fromkeys(moved, self._query.plannings)
+                moved = [partition for partition, end in take.ends.items() if end > at.get(partition, end)]
+                state.partitions_had_turn |= dict.fromkeys(moved, self._query.plannings)
 
     def _begun(self, current: Round, now: float) -> PlannedBatch:
         query = self._query

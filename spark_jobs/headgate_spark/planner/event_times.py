@@ -21,11 +21,11 @@ BEFORE_ALL: Millis = -1
 DEFAULT_MAX_FUTURE: Millis = round(1000 * SourceControl().max_future_seconds)
 
 
-class Split(NamedTuple):
-    """One split of one source of a query."""
+class Partition(NamedTuple):
+    """One partition of one source of a query."""
 
     source: str
-    split: str
+    name: str
 
 
 class Found(NamedTuple):
@@ -36,7 +36,7 @@ class Found(NamedTuple):
 
 
 class Latest(NamedTuple):
-    """How late the records of a split are."""
+    """How late the records of a partition are."""
 
     found: Found | None
     """The one with the largest event time; `None`: there is none."""
@@ -45,9 +45,9 @@ class Latest(NamedTuple):
 
 
 class Later(NamedTuple):
-    """An answer: the first record of a split that is later than an event time."""
+    """An answer: the first record of a partition that is later than an event time."""
 
-    split: Split
+    partition: Partition
     than: Millis
     found: Found
 
@@ -56,7 +56,7 @@ class LateAnswers(NamedTuple):
     """What came when the planning that had asked waited no longer. It stays true."""
 
     first_later: Sequence[Later]
-    latest: Mapping[Split, Latest]
+    latest: Mapping[Partition, Latest]
 
 
 NONE_LATE = LateAnswers((), {})
@@ -68,9 +68,9 @@ class Sampled(NamedTuple):
     out_of_orderness: Millis | None
     """The most by which a record was later than one behind it; `None`: an index tells event times."""
     unreadable: Mapping[str, int]
-    """Splits in which no record that was looked at has an event time, and the offset of one that has none."""
+    """Partitions in which no record that was looked at has an event time, and the offset of one that has none."""
     far_ahead: Mapping[str, int]
-    """Splits with records whose event times are too far ahead to count, and the offset of the first that was met."""
+    """Partitions with records whose event times are too far ahead to count, and the offset of the first one met."""
 
 
 class EventTimesUnknownError(Exception):
@@ -95,8 +95,8 @@ class EventTimes(AskedOfSources):
         By as much as its records are out of order, answers may be wrong.
         """
 
-    def expect(self, ends: Mapping[Split, int]) -> None:
-        """A planning is about to ask how late the records of these splits are: begin to find out, and do not wait.
+    def expect(self, ends: Mapping[Partition, int]) -> None:
+        """A planning is about to ask how late these partitions are: begin to find out, and do not wait.
 
         `ends` is how far each is known to go.
         """
@@ -108,14 +108,14 @@ class EventTimes(AskedOfSources):
         """
         return NONE_LATE
 
-    def first_later(self, asked: Mapping[Split, Millis]) -> Mapping[Split, Found | None]:
-        """Return for each split the first record later than asked for; `None`: there is none up to now."""
+    def first_later(self, asked: Mapping[Partition, Millis]) -> Mapping[Partition, Found | None]:
+        """Return for each partition the first record later than asked for; `None`: there is none up to now."""
         raise self._unknown(asked)
 
-    def latest(self, ends: Mapping[Split, int]) -> Mapping[Split, Latest]:
-        """Return for each split how late its records are, those before the offset given if it can be told in time."""
+    def latest(self, ends: Mapping[Partition, int]) -> Mapping[Partition, Latest]:
+        """Return for each partition how late its records are, those before an offset if it can be told in time."""
         raise self._unknown(ends)
 
-    def _unknown(self, asked: Iterable[Split]) -> EventTimesUnknownError:
+    def _unknown(self, asked: Iterable[Partition]) -> EventTimesUnknownError:
         source = next(iter(asked)).source
         return EventTimesUnknownError(f"source {source}: {self.problem(source)}")

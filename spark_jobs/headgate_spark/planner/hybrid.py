@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 
 from headgate_contract.newer import dataclass
-from headgate_spark.planner.model import HybridMemory, Position
+from headgate_spark.planner.model import NOTHING_READ, HybridMemory, Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ReadSoFar:
             return False
         start = self.start
         if self.latest is None:
-            return all(start.get(split, 0) >= last for split, last in end.items())
+            return all(start.get(partition, 0) >= last for partition, last in end.items())
         return all(start.get(s, 0) >= min(end[s], self.latest[s]) for s in end if s in self.latest)
 
 
@@ -53,7 +53,7 @@ def where_it_goes_on(memory: HybridMemory, positions: Mapping[str, Position]) ->
 class Hybrid:
     """The chains of one query, as far as they have come."""
 
-    memory: HybridMemory = field(default_factory=HybridMemory)
+    memory: HybridMemory = NOTHING_READ
     after: Mapping[str, str] = field(default_factory=dict)
     """The declared chains: which source comes after which."""
 

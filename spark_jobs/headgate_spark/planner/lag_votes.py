@@ -14,7 +14,7 @@ from headgate_contract import BacklogControl, QueryControl, ReentryControl
 from headgate_contract.held import HeldBy
 from headgate_contract.lag_votes import IDLE_SECONDS, UNHEARD, LagVoter, Latch, ReentryRule, Standing, vote
 from headgate_contract.newer import dataclass
-from headgate_spark.planner.model import SourceSnapshot
+from headgate_spark.planner.model import SourceFigures
 from headgate_spark.planner.unread import Behind
 
 HELD_BY_GROUP = frozenset({HeldBy.ALIGNMENT, HeldBy.EVENT_TIME})
@@ -25,7 +25,7 @@ HELD_BY_GROUP = frozenset({HeldBy.ALIGNMENT, HeldBy.EVENT_TIME})
 class Lag:
     """How far one source is behind; `None` is unknown."""
 
-    source: SourceSnapshot
+    source: SourceFigures
     watermark_seconds: float | None = None
     """Now minus the event time up to which its query was read, by the query's own watermark."""
     behind: Behind | None = None

@@ -31,9 +31,9 @@ class Lease:
 
     def until(self, time: float, now: float) -> Lease | None:
         """Return the part of it up to `time`; `None`: there is none."""
-        return (
-            self if time >= now + self.seconds else replace(self, seconds=time - now) if time > now else None
-        )
+        if time >= now + self.seconds:
+            return self
+        return replace(self, seconds=time - now) if time > now else None
 
 
 def lease_of(query: QueryState, held: HeldBy | None, now: float) -> Lease | None:

@@ -20,13 +20,13 @@ def fixed(
 
     They are fixed when a backlog is first planned: at what the sources have, or where the snapshot of a change stream
     ends. Where `batch.maxRecords` cuts the batch, those that follow end at the same place; what arrived meanwhile is
-    the next span. One in force follows a log that is another by now: a split without an end would be read on and on,
-    and so would one that was created anew, while all others stand at their ends.
+    the next span. One in force follows a log that is another by now: a partition without an end would be read on and
+    on, and so would one that was created anew, while all others stand at their ends.
     """
     latest = {s.name: s.latest for s in sources if s.is_counted and s.latest is not None}
     new = {name: _within(each, snapshots.ends(name) or {}) for name, each in latest.items()}
     span = {
-        name: {split: min(end, ends.get(split, new[name][split])) for split, end in latest[name].items()}
+        name: {p: min(end, ends.get(p, new[name][p])) for p, end in latest[name].items()}
         if name in latest
         else ends
         for name, ends in span.items()
@@ -35,7 +35,7 @@ def fixed(
 
 
 def _within(latest: Position, ends: Position) -> Position:
-    return {split: min(end, ends.get(split, end)) for split, end in latest.items()} if ends else latest
+    return {p: min(end, ends.get(p, end)) for p, end in latest.items()} if ends else latest
 
 
 def limits_of(source: str, span: Span, parts: Mapping[str, Part]) -> tuple[Position, ...]:

@@ -1,6 +1,6 @@
 """The values that go into the planner and come out of it.
 
-Positions are counted in records per split (`{"0": 1200}`), whatever the source's own offset looks like: an
+Positions are counted in records per partition (`{"0": 1200}`), whatever the source's own offset looks like: an
 adapter in `headgate_spark.engine` translates. `None` stands for what is not known, and is never taken for 0.
 """
 
@@ -15,14 +15,14 @@ from headgate_contract.lag_votes import LagVoter
 from headgate_contract.newer import StrEnum, dataclass
 
 Position = Mapping[str, int]
-"""Offset of the next record to read, for each split."""
+"""Offset of the next record to read, for each partition."""
 
 
 class ReadLimit(StrEnum):
     """How a batch of a source can be bounded; the label `read_limit` of its metrics."""
 
     OFFSETS = "offsets"
-    """Any offset of any split can be an end: exact to the record (Kafka, replay)."""
+    """Any offset of any partition can be an end: exact to the record (Kafka, replay)."""
     ROWS = "rows"
     """The source takes a limit in rows, but its offsets mean nothing to us."""
     FILES = "files"
@@ -85,7 +85,7 @@ class TakeAll:
 
 @dataclass(frozen=True, slots=True)
 class TakeUpTo:
-    """Up to these positions: every split of the source, each between its start and its latest."""
+    """Up to these positions: every partition of the source, each between its start and its latest."""
 
     ends: Position
 
@@ -149,10 +149,14 @@ Answer = Union[Hold, Take, TakeNothing, Wait, GoLive, Fail]
 class HybridMemory:
     """What a restart must know about histories; kept beside the checkpoint."""
 
-    ends: Mapping[str, Position] = field(default_factory=dict)
+    ends: Mapping[str, Position]
     """Where each history ends: its latest position at the query's first planning."""
-    finished: frozenset[str] = frozenset()
+    finished: frozenset[str]
     """Histories that have been read to their end: what waited for them never waits again."""
+
+
+NOTHING_READ = HybridMemory({}, frozenset())
+"""Of a query that was not planned yet."""
 
 
 # What happened
@@ -205,30 +209,30 @@ class BatchReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlignmentSnapshot:
+class AlignmentFigures:
     """How one source stands in its alignment group. Event times are Unix seconds; `None` where there is none."""
 
     limit: float | None
     """No batch reads past it."""
     floor: float | None
-    """What the slowest active split of the group will have reached when what is planned has been read."""
+    """What the slowest active partition of the group will have reached when what is planned has been read."""
     drift: float | None
-    """Seconds by which the slowest split of the source will then be ahead of the floor: `maxDrift` where only its
+    """Seconds by which the slowest partition of the source will then be ahead of the floor: `maxDrift` where only its
     next record is past the limit, more where it was let read further before. `None` also where nothing limits it."""
     held_by: str | None
     """The slowest member (`query/source`), or the one for whose event time the group waits."""
     held_by_partition: str | None = None
-    """Which of its splits; `None` also for a query that has not told of any yet."""
+    """Which of its partitions; `None` also for a query that has not told of any yet."""
     out_of_orderness: float | None = None
     """Seconds by which records were seen to be later than some behind them; `None`: an index tells event times."""
     unreadable: Mapping[str, int] | None = None
-    """Splits of whose records none that was looked at has an event time, and the offset of one; `None`: not known."""
+    """Partitions none of whose records that were looked at has an event time, and one's offset; `None`: not known."""
     far_ahead: Mapping[str, int] = field(default_factory=dict)
-    """Splits with an event time that is too far ahead to count, and the offset of the first that was met."""
+    """Partitions with an event time that is too far ahead to count, and the offset of the first that was met."""
 
 
 @dataclass(frozen=True, slots=True)
-class SourceSnapshot:
+class SourceFigures:
     """One source, for metrics and status."""
 
     name: str
@@ -246,14 +250,14 @@ class SourceSnapshot:
     held_lately_seconds: Mapping[HeldBy, float] = field(default_factory=dict)
     """Of the last minute, by the reasons that held it then."""
     held_by: HeldBy | None = None
-    alignment: AlignmentSnapshot | None = None
+    alignment: AlignmentFigures | None = None
     """`None`: it is in no group."""
     backlog_votes: tuple[LagVoter, ...] = ()
     """Those by its lag with which it puts the query into backlog."""
     unread_since: float | None = None
     """Nothing that it has not read has an earlier event time, in Unix seconds; `None`: not known, or all is read."""
     unread_partition: str | None = None
-    """The split whose first unread record is the oldest."""
+    """The partition whose first unread record is the oldest."""
     snapshot_problem: str | None = None
     """What keeps it from telling where its snapshot ends, with the remedy; `None`: nothing does, or it has none."""
     is_all_read: bool | None = None
@@ -261,7 +265,7 @@ class SourceSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class QuerySnapshot:
+class QueryFigures:
     """One query, for metrics and status."""
 
     name: str
@@ -275,7 +279,7 @@ class QuerySnapshot:
     """The size that the last batch was held to for what larger ones cost; `None`: it was not."""
     data_batches: int
     no_data_batches: int
-    sources: tuple[SourceSnapshot, ...]
+    sources: tuple[SourceFigures, ...]
     watermark_held_by: str | None = None
     """The silent source on which Spark's watermark waits."""
     votes: bool = False

@@ -9,27 +9,32 @@ the reasons.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 
 from headgate_contract import QueryControl
 from headgate_contract.held import HeldBy
-from headgate_spark.planner.answering import answer_to, open_for_what_was_found, to_survey
 from headgate_spark.planner.booking import Booking, Question
 from headgate_spark.planner.lease import Lease, lease_of
+from headgate_spark.planner.limits import limits_of
 from headgate_spark.planner.memory import MemoryBound, MemoryUse
 from headgate_spark.planner.model import (
     Answer,
     BatchReport,
+    GoLive,
     Hold,
     HybridMemory,
     Position,
-    QuerySnapshot,
+    QueryFigures,
     Survey,
+    TakeUpTo,
+    Wait,
 )
-from headgate_spark.planner.pipelines import due
-from headgate_spark.planner.reporting import Remark, remarks_of, snapshot_of
+from headgate_spark.planner.pipelines import due, pipeline_of
+from headgate_spark.planner.reporting import Remark, figures_of, remarks_of
 from headgate_spark.planner.rounds import Round
 from headgate_spark.planner.source import SourceState
 from headgate_spark.planner.state import QueryState
+from headgate_spark.planner.steps import Draft
 from headgate_spark.planner.throughput import Sample
 
 
@@ -117,14 +122,15 @@ class QueryPlanner:
         Where an answer was lost and no other makes a batch, the rest of the trigger is held. They were planned
         together, and a member of a group must not go ahead of one that is held.
         """
-        were_lost = self._booking.give_back(passed, now)
-        if were_lost and self._booking.batch is None and self._round is not None:
-            self._round.held = HeldBy.UNKNOWN
-        live = () if self._round is None else self._round.lives
-        if self._round is not None and not set(passed).issuperset(live):  # it is for all sources or for none
+        were_lost, current = self._booking.give_back(passed, now), self._round
+        if current is None:
+            return
+        if were_lost and self._booking.batch is None:
+            current.held = HeldBy.UNKNOWN
+        if not current.lives <= set(passed):  # it is for all sources or for none
             self._query.real_time.not_all_were_told()
-            self._round.leaves_real_time()
-            self._round.held = HeldBy.UNKNOWN
+            current.leaves_real_time()
+            current.held = HeldBy.UNKNOWN
 
     def admit(self, source: str, start: Position | None, now: float) -> Answer | Survey:
         """Answer for one source, or ask for latest positions first (then `plan` answers).
@@ -140,11 +146,11 @@ class QueryPlanner:
         asked = Question(self._query, current, self._booking, state, now)
         survey: tuple[str, ...] = ()
         if current.survey is None:
-            survey = current.survey = to_survey(asked)
+            survey = current.survey = _to_survey(asked)
         elif is_first_question and current.held is None and state.could_not_tell:
             survey = current.survey = (source,)
         if not survey:
-            return answer_to(asked)
+            return _answer_to(asked)
         self._query.alignment.expect(survey, now)
         return Survey(survey)
 
@@ -168,8 +174,8 @@ class QueryPlanner:
         told = current.asked if self._query.real_time.is_on else None
         self._query.vote(self._booking.is_in_flight, now, told)
         asked = Question(self._query, current, self._booking, state, now)
-        open_for_what_was_found(asked)
-        return answer_to(asked)
+        _open_for_what_was_found(asked)
+        return _answer_to(asked)
 
     @property
     def to_remember(self) -> HybridMemory | None:
@@ -202,7 +208,7 @@ class QueryPlanner:
         current = self._round
         if current is None:
             self._booking.trigger_without_report(now)
-            self._vote_between_batches(now)
+            self._query.vote(self._booking.is_in_flight, now)
             current = Round(due(self._query, now))
         elif current.waiting == state.name:
             current = Round(due(self._query, now), current.asked, current.runs_empty, answers=current.answers)
@@ -211,11 +217,6 @@ class QueryPlanner:
         current.asked.add(state.name)
         self._round = current
         return current
-
-    def _vote_between_batches(self, now: float) -> None:
-        """Vote, but not while real-time mode reads on: how far it has come is only known when its batch has ended."""
-        if not self._query.real_time.is_on:
-            self._query.vote(self._booking.is_in_flight, now)
 
     # What is reported
 
@@ -240,7 +241,107 @@ class QueryPlanner:
         """Return what somebody may have to do something about now. `has_event_times`: batches have told some."""
         return remarks_of(self._query, self._booking, has_event_times=has_event_times)
 
-    def snapshot(self, now: float) -> QuerySnapshot:
+    def figures(self, now: float) -> QueryFigures:
         """Return the query for metrics and status. A lag that has grown while a batch runs is heard as well."""
-        self._vote_between_batches(now)
-        return snapshot_of(self._query, self._booking, now)
+        self._query.vote(self._booking.is_in_flight, now)
+        return figures_of(self._query, self._booking, now)
+
+
+def _to_survey(asked: Question) -> tuple[str, ...]:
+    """Return the sources whose latest positions are needed: those that may read, and those that are stale."""
+    query, now = asked.query, asked.now
+    if query.settings.control is None or query.stopping:
+        return ()
+    decides = query.real_time.is_on or query.awaits_real_time(now)
+
+    def is_needed(state: SourceState) -> bool:
+        if decides or now >= state.stale_at(query.survey_seconds(state.name)):
+            return True
+        may_read = asked.round.held is None and state.may_read(query.hybrid)
+        return may_read and not query.alignment.rests(state.name, now) and state.rate.allowance(now) != 0
+
+    return tuple(s.name for s in query.sources.values() if s.is_counted and is_needed(s))
+
+
+def _open_for_what_was_found(asked: Question) -> None:
+    """Plan in this very round where its survey has put the query into backlog, which opens the gate.
+
+    Only where nobody has been told to hold, and where all that would be planned was surveyed: a batch of some of
+    the sources, or of latest positions that are older, waits for the next round, as it did.
+    """
+    current, held = asked.round, asked.round.held
+    if held is None or not held.closes_the_gate or current.asked != {asked.source.name}:
+        return
+    if set(_to_survey(replace(asked, round=replace(current, held=None)))) <= set(current.survey or ()):
+        current.held = due(asked.query, asked.now)
+
+
+def _answer_to(asked: Question) -> Answer:
+    """Answer for a source; all but a `Wait` stays the answer for the rest of the round."""
+    current, source = asked.round, asked.source
+    answer = _planned(asked)
+    if isinstance(answer, Hold):
+        answer = pipeline_of(asked.query.settings).instead_of_hold(asked, answer)
+    current.waiting = source.name if isinstance(answer, Wait) else None
+    if current.waiting is None:
+        current.answers[source.name] = answer
+    source.answered(answer, asked.now)
+    if isinstance(answer, TakeUpTo) and source.control.asks_for_lag:
+        asked.query.unread.look(source, answer)
+    return answer
+
+
+def _planned(asked: Question) -> Answer:
+    query, current, source = asked.query, asked.round, asked.source
+    if query.stopping or current.held is HeldBy.CONTROL:
+        return Hold(HeldBy.STOP if query.stopping else HeldBy.CONTROL)
+    if current.live is None and current.held is not HeldBy.FIRST_LOOK:
+        current.live = query.goes_live(current.asked, asked.now)
+    if current.live:
+        return GoLive(query.real_time.control.batch_seconds)
+    if source.control.paused:
+        return Hold(HeldBy.PAUSED)
+    if current.held is None and source.name not in current.plan:
+        _plan(asked)
+    if query.hybrid.waits(source.name):
+        return Hold(HeldBy.AFTER)
+    if current.held is not None:  # what its rate limit cut could have been read already, but for that
+        was_cut = current.held is HeldBy.INTERVAL and source.name in query.cut
+        return Hold(HeldBy.RATE_LIMIT if was_cut else current.held)
+    return _part_of(asked)
+
+
+def _plan(asked: Question) -> None:
+    """Plan for every source that can be planned and has not been, nor was answered before in this round."""
+    query, current, draft = asked.query, asked.round, Draft.of(asked)
+    for step in pipeline_of(query.settings).steps:
+        draft = step(draft)
+        if draft.held is not None:
+            current.held, current.runs_empty = draft.held, True
+            return
+    query.hybrid, query.span = draft.hybrid, draft.span
+    query.put_in_force(draft.in_force, asked.now)
+    current.plan, current.parts = draft.plan, draft.parts
+    if draft.grant is not None:
+        current.grant = draft.grant
+        query.grant = None if current.is_unbounded else draft.grant
+
+
+def _part_of(asked: Question) -> Answer:
+    """Return and book what the plan has for a source, in the unit of its read limit."""
+    query, current, source = asked.query, asked.round, asked.source
+    allotment = current.plan[source.name]
+    if allotment.hold is not None:
+        if not allotment.hold.is_normal_pace:  # that was its turn: nobody else waits for what holds it back
+            source.had_turn = query.plannings + 1
+        return Hold(allotment.hold)
+    answer, count = source.take(
+        allotment.count,
+        limits_of(source.name, query.span, current.parts),
+        grows_freely=query.in_force.spans,
+        max_growth=query.settings.batch.max_growth,
+    )
+    if count == 0 and not source.has_new_partitions:
+        return Hold(HeldBy.NOTHING_PENDING)
+    asked.booking.book(source, answer, count, current, asked.now)
+    return answer

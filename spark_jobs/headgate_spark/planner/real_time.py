@@ -31,7 +31,7 @@ FELL_BEHIND = (
 )
 
 HasNone = Callable[[str, str, int, int], bool]
-"""Whether it is known that a split of a source has no record from one offset on and up to another."""
+"""Whether it is known that a partition of a source has no record from one offset on and up to another."""
 
 
 class RealTime:
@@ -168,25 +168,23 @@ class RealTime:
         had begun with records unread that were there when the batch before began.
         """
         return any(
-            self._has_left(state, split, end)
+            self._has_left(state, p, end)
             for state in sources
-            for split, end in (self._began if state.name in told else self._before)
-            .get(state.name, {})
-            .items()
+            for p, end in (self._began if state.name in told else self._before).get(state.name, {}).items()
         )
 
-    def _has_left(self, state: SourceState, split: str, end: int) -> bool:
-        """Tell whether a split has records unread up to `end`.
+    def _has_left(self, state: SourceState, partition: str, end: int) -> bool:
+        """Tell whether a partition has records unread up to `end`.
 
         Real-time mode ends behind the last record that it has read. So it leaves what no reader gets, as the marker
         at the end of a transaction is; a micro-batch is planned past that (read in the bytecode of
         `KafkaBatchPartitionReader.nextWithTimeout` and `getOffset`, 4.2.0). Whether the one offset behind what it has
         just read has a record is only known once it was looked at, in the batch that begins.
         """
-        at = (state.position or {}).get(split, end)
-        if at >= end or self._has_none(state.name, split, at, end):
+        at = (state.position or {}).get(partition, end)
+        if at >= end or self._has_none(state.name, partition, at, end):
             return False
-        has_moved = at != self._stood.get(state.name, {}).get(split)
+        has_moved = at != self._stood.get(state.name, {}).get(partition)
         return end - at > 1 or not has_moved
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from headgate_spark.planner.booking import Booking
-from headgate_spark.planner.model import QuerySnapshot, SourceSnapshot
+from headgate_spark.planner.model import QueryFigures, SourceFigures
 from headgate_spark.planner.state import QueryState
 
 TELLING_BATCHES = 2
@@ -23,8 +23,8 @@ UNTOLD = (
 )
 
 
-def snapshot_of(query: QueryState, booking: Booking, now: float) -> QuerySnapshot:
-    return QuerySnapshot(
+def figures_of(query: QueryState, booking: Booking, now: float) -> QueryFigures:
+    return QueryFigures(
         name=query.name,
         backlog=query.gate.backlog,
         interval_seconds=query.gate.interval_in_force,
@@ -42,16 +42,16 @@ def snapshot_of(query: QueryState, booking: Booking, now: float) -> QuerySnapsho
     )
 
 
-def _of_source(query: QueryState, booking: Booking, name: str, now: float) -> SourceSnapshot:
+def _of_source(query: QueryState, booking: Booking, name: str, now: float) -> SourceFigures:
     # in real-time mode what is committed is as old as the batch: what it has read since is not known
     behind = None if query.real_time.is_on else query.behind(name)
     has_snapshot = query.sources[name].control.snapshot is not None
     return replace(
-        query.snapshot_of(name, now, in_flight=booking.is_in_flight(name, now)),
-        alignment=query.alignment.snapshot(name),
+        query.figures_of(name, now, in_flight=booking.is_in_flight(name, now)),
+        alignment=query.alignment.figures(name),
         backlog_votes=query.votes.of_source(name),
         unread_since=None if behind is None else behind.bound,
-        unread_partition=None if behind is None else behind.split,
+        unread_partition=None if behind is None else behind.partition,
         is_all_read=None if behind is None else behind.is_all_read,
         snapshot_problem=query.snapshots.problem(name) if has_snapshot else None,
     )

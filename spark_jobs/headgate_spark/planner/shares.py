@@ -1,4 +1,4 @@
-"""Who gets what of a grant: sources first, then the splits of each; grant, rates and limits come together here.
+"""Who gets what of a grant: sources first, then the partitions of each; grant, rates and limits come together here.
 
 Shares go by what is pending, so that everything ends at the same time, and what one cannot use goes to the others.
 Sums are exact (largest remainder). As long as there is a record for each, each gets one, and where there is not,
@@ -32,8 +32,8 @@ class ReadingSource:
     """What of that lies before the ends that alignment, or the span of a backlog, sets."""
     sliced: HeldBy | None = None
     """`reach` is its share already, a part of one time slice for all its group; this is why it is not larger."""
-    new_splits: bool = False
-    """There are splits that have no position yet, which come along with any batch, whole."""
+    new_partitions: bool = False
+    """There are partitions that have no position yet, which come along with any batch, whole."""
     allowance: int | None = None
     """What its rate limit allows in one batch; `None`: any number."""
     tokens: int | None = None
@@ -83,13 +83,15 @@ def _settled(reader: ReadingSource) -> Allotment | None:
         return _shared(reader, reader.reach or 0)
     if reader.pending == 0 and reader.allowance != 0:
         return (
-            Allotment(count=0) if reader.new_splits else Allotment(hold=HeldBy.NOTHING_PENDING, counted=True)
+            Allotment(count=0)
+            if reader.new_partitions
+            else Allotment(hold=HeldBy.NOTHING_PENDING, counted=True)
         )
     return None
 
 
 def _shared(reader: ReadingSource, share: int) -> Allotment:
-    counted = reader.pending is not None and not reader.new_splits
+    counted = reader.pending is not None and not reader.new_partitions
     left = None if share == reader.pending else _binding(reader, share)
     if share == 0:
         return Allotment(hold=left or HeldBy.NOTHING_PENDING, left=left, counted=counted)
@@ -132,26 +134,24 @@ def share_grant(grant: int, pending: Mapping[K, int | None], most: Mapping[K, in
 
 
 def room(start: Position, latest: Position, *bounds: Position) -> dict[str, int]:
-    """Return for each split how many records lie between `start` and the nearest of `latest` and `bounds`.
+    """Return for each partition how many records lie between `start` and the nearest of `latest` and `bounds`.
 
-    A split that `latest` does not name is gone, and one that ends before it starts was created anew: neither
+    A partition that `latest` does not name is gone, and one that ends before it starts was created anew: neither
     has anything to read. One without a start is not ours to begin: its source tells the start first.
     """
     ends = latest
     for bound in bounds:
-        ends = {split: end if (to := bound.get(split, end)) > end else to for split, end in ends.items()}
-    return {
-        split: end - begin if (end := ends.get(split, begin)) > begin else 0 for split, begin in start.items()
-    }
+        ends = {p: end if (to := bound.get(p, end)) > end else to for p, end in ends.items()}
+    return {p: end - begin if (end := ends.get(p, begin)) > begin else 0 for p, begin in start.items()}
 
 
 def ends_after(
     count: int, start: Position, rooms: Mapping[str, int], had_turn: Mapping[str, int] | None = None
 ) -> dict[str, int]:
-    """Return the end of each split after `count` records more, divided by `rooms`; never before its start."""
+    """Return the end of each partition after `count` records more, divided by `rooms`; never before its start."""
     is_all = count == sum(rooms.values())
     shares = rooms if is_all else divide(count, rooms, rooms, sum(start.values()), had_turn)
-    return {split: begin + shares.get(split, 0) for split, begin in start.items()}
+    return {partition: begin + shares.get(partition, 0) for partition, begin in start.items()}
 
 
 def divide(

@@ -12,6 +12,7 @@ that goes on looks where it is.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import field
 from types import MappingProxyType
@@ -36,7 +37,7 @@ Over = tuple[str, Optional[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotEnd:
-    """What a search in one split has found."""
+    """What a search in one partition has found."""
 
     begin: int
     """From where on it was searched."""
@@ -63,22 +64,22 @@ class SnapshotEnds(AskedOfSources):
     """Searches the ends of snapshots in the sources of one run; here nobody does. None of it waits or raises."""
 
     def search(self, source: str, places: Mapping[str, SearchRange]) -> None:
-        """Search these splits. What was to be searched before, and is not among them, no longer matters."""
+        """Search these partitions. What was to be searched before, and is not among them, no longer matters."""
 
-    def drop(self, source: str, splits: Collection[str]) -> None:
-        """Forget these splits: they are gone."""
+    def drop(self, source: str, partitions: Collection[str]) -> None:
+        """Forget these partitions: they are gone."""
 
     def known(self, source: str) -> Mapping[str, SnapshotEnd] | None:
-        """Return what was found last in each split; `None`: the source cannot tell, or not now."""
+        """Return what was found last in each partition; `None`: the source cannot tell, or not now."""
 
     def problems(self, source: str) -> Mapping[str, str]:  # noqa: ARG002 -- nobody is asked of any
-        """Return by split what keeps its records from telling, with the remedy; of all of them without a name."""
+        """Return by partition what keeps its records from telling, with the remedy; of all of them without a name."""
         return {}
 
 
 @dataclass(slots=True)
-class _Split:
-    """One split as it is at a planning."""
+class _Partition:
+    """One partition as it is at a planning."""
 
     name: str
     position: int
@@ -138,20 +139,20 @@ class _Source:
     ends: Position | None = None
     """Where a batch that spans the snapshot ends."""
     stalled: tuple[str, ...] = ()
-    """Splits that ended in a snapshot long ago, with nothing that says whether it is over."""
+    """Partitions that ended in a snapshot long ago, with nothing that says whether it is over."""
     open_since: float | None = None
     """Since when what is read up to the end of a log has been of a snapshot that goes on."""
     endless: tuple[str, int] | None = None
-    """A split in which that is long ago, and its last record then: what is told of it does not change."""
+    """A partition in which that is long ago, and its last record then: what is told of it does not change."""
     latest: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """How far the log of a split goes, and since when."""
+    """How far the log of a partition goes, and since when."""
     found: Mapping[str, SnapshotEnd] = field(default_factory=dict)
     """What was found last."""
     over: frozenset[str] = frozenset()
-    """The splits whose snapshot is over by that."""
+    """The partitions whose snapshot is over by that."""
     outdated: dict[str, Mapping[str, SnapshotEnd]] = field(default_factory=dict)
-    """By split what had been found when its snapshot began, if that is not its first one. Whatever it says to be over
-    is an earlier one."""
+    """By partition what had been found when its snapshot began, if that is not its first one. Whatever it says to be
+    over is an earlier one."""
 
 
 class Snapshots:
@@ -159,28 +160,28 @@ class Snapshots:
 
     def __init__(self, search: SnapshotEnds) -> None:
         self._search = search
-        self._sources: dict[str, _Source] = {}
+        self._sources: defaultdict[str, _Source] = defaultdict(_Source)
 
     def phase(self, source: str) -> bool:
-        return source in self._sources and self._sources[source].is_in_phase
+        return self._sources[source].is_in_phase
 
     def waits(self, source: str) -> bool:
         """Tell whether a source must not be read before it is known where its snapshot ends."""
-        return source in self._sources and self._sources[source].waits
+        return self._sources[source].waits
 
     def ends(self, source: str) -> Position | None:
         """Return where a batch that spans the snapshot ends; `None`: it is in none."""
-        return self._sources[source].ends if source in self._sources else None
+        return self._sources[source].ends
 
     def problem(self, source: str) -> str | None:
         """Return what keeps a source from telling where its snapshot ends, with the remedy; `None`: nothing does."""
-        for split, problem in sorted(self._search.problems(source).items()):
-            return f"partition {split}: {problem}" if split else problem
+        for partition, problem in sorted(self._search.problems(source).items()):
+            return f"partition {partition}: {problem}" if partition else problem
         return self.endless(source) or self.stall(source)
 
     def endless(self, source: str) -> str | None:
         """Return which partition has a snapshot without an end, and what to do; `None`: none, or not for long."""
-        if source not in self._sources or (endless := self._sources[source].endless) is None:
+        if (endless := self._sources[source].endless) is None:
             return None
         return (
             f"partition {endless[0]}: for an hour no end of the snapshot was found, up to the record at offset "
@@ -191,11 +192,11 @@ class Snapshots:
 
     def stall(self, source: str) -> str | None:
         """Return which partition ended in a snapshot long ago, and what to do; `None`: none did."""
-        for split in self._sources[source].stalled if source in self._sources else ():
+        for partition in self._sources[source].stalled:
             return (
-                f"partition {split} ends with a record of a snapshot, and nothing says that the snapshot is over; it "
-                "counts as read until more comes. If the connector has failed in mid-snapshot, see its status; if "
-                "the table only has had no change since, there is nothing to do"
+                f"partition {partition} ends with a record of a snapshot, and nothing says that the snapshot is "
+                "over; it counts as read until more comes. If the connector has failed in mid-snapshot, see its "
+                "status; if the table only has had no change since, there is nothing to do"
             )
         return None
 
@@ -206,19 +207,19 @@ class Snapshots:
     def follow(self, state: SourceState, now: float) -> bool:
         """Take in where a source is and what was found; return whether its snapshot ends elsewhere than before."""
         known = self._search.known(state.name)
-        before = self._sources.setdefault(state.name, _Source())
-        splits: list[_Split] = []
+        before = self._sources[state.name]
+        partitions: list[_Partition] = []
         if state.position is not None and state.latest is not None and state.is_counted:
             before.latest = {
-                split: before.latest[split] if before.latest.get(split, (-1, 0.0))[0] == end else (end, now)
-                for split, end in state.latest.items()
+                p: before.latest[p] if before.latest.get(p, (-1, 0.0))[0] == end else (end, now)
+                for p, end in state.latest.items()
             }
-            splits = [
-                _Split(name, at, state.latest[name], (known or {}).get(name), before.latest[name][1])
+            partitions = [
+                _Partition(name, at, state.latest[name], (known or {}).get(name), before.latest[name][1])
                 for name, at in state.position.items()
                 if name in state.latest
             ]
-            self._search_in(state.name, splits, also_nowhere=known is None)
+            self._search_in(state.name, partitions, also_nowhere=known is None)
             if gone := (known or {}).keys() - state.latest.keys():
                 self._search.drop(state.name, gone)
         else:
@@ -228,46 +229,46 @@ class Snapshots:
             before.ends, before.stalled = None, ()
             before.open_since = before.endless = None
             return False
-        self._note_over(before, splits, known)
-        return self._judge(before, splits, now)
+        self._note_over(before, partitions, known)
+        return self._judge(before, partitions, now)
 
     @staticmethod
-    def _note_over(source: _Source, splits: list[_Split], known: Mapping[str, SnapshotEnd]) -> None:
-        """Tell of each split whether its snapshot is over: not by what was found before that had begun."""
+    def _note_over(source: _Source, partitions: list[_Partition], known: Mapping[str, SnapshotEnd]) -> None:
+        """Tell of each partition whether its snapshot is over: not by what was found before that had begun."""
         outdated: dict[str, Mapping[str, SnapshotEnd]] = {}
-        told: dict[int, frozenset[Over]] = {}  # most splits have the same
-        for split in splits:
-            last, before = source.found.get(split.name), source.outdated.get(split.name, NOTHING)
-            was_over = last is not None and (not last.is_open or split.name in source.over)
-            if was_over and split.found != last:
+        told: dict[int, frozenset[Over]] = {}  # most partitions have the same
+        for partition in partitions:
+            last, before = source.found.get(partition.name), source.outdated.get(partition.name, NOTHING)
+            was_over = last is not None and (not last.is_open or partition.name in source.over)
+            if was_over and partition.found != last:
                 before = source.found
             if id(before) not in told:
                 new = (found.over for name, found in known.items() if found is not before.get(name))
                 told[id(before)] = frozenset().union(*new)
-            outdated[split.name] = before
-            split.is_over = not split.ends.isdisjoint(told[id(before)])
+            outdated[partition.name] = before
+            partition.is_over = not partition.ends.isdisjoint(told[id(before)])
         source.found, source.outdated = known, outdated
-        source.over = frozenset(split.name for split in splits if split.is_over)
+        source.over = frozenset(partition.name for partition in partitions if partition.is_over)
 
-    def _search_in(self, source: str, splits: list[_Split], *, also_nowhere: bool) -> None:
+    def _search_in(self, source: str, partitions: list[_Partition], *, also_nowhere: bool) -> None:
         """Have it searched where that is not known.
 
         `also_nowhere`: the source cannot tell. Only a search that succeeds ends that, or that there is none to be
         done: what could not be searched may be gone.
         """
         wanted = {
-            split.name: SearchRange(split.position, split.latest)
-            for split in splits
-            if split.position < split.latest and (split.is_unsearched or split.has_more or split.is_past)
+            p.name: SearchRange(p.position, p.latest)
+            for p in partitions
+            if p.position < p.latest and (p.is_unsearched or p.has_more or p.is_past)
         }
         if wanted or also_nowhere:
             self._search.search(source, wanted)
 
     @staticmethod
-    def _note_open(source: _Source, splits: list[_Split], now: float) -> None:
-        left = [split for split in splits if split.name not in source.stalled]
-        read = [(split.name, split.position - 1) for split in left if not split.is_inside]
-        if source.endless is not None and source.endless[0] not in {split.name for split in left}:
+    def _note_open(source: _Source, partitions: list[_Partition], now: float) -> None:
+        left = [partition for partition in partitions if partition.name not in source.stalled]
+        read = [(partition.name, partition.position - 1) for partition in left if not partition.is_inside]
+        if source.endless is not None and source.endless[0] not in {partition.name for partition in left}:
             source.endless = None
         if not left:
             source.open_since = None
@@ -277,24 +278,27 @@ class Snapshots:
         if read and is_long and source.endless is None:
             source.endless = min(read)
 
-    def _judge(self, source: _Source, splits: list[_Split], now: float) -> bool:
-        inside = [split for split in splits if split.is_inside]
-        open_ends = [split for split in splits if split.is_at_open_end and not split.is_over]
-        growing = [split for split in open_ends if now - split.grew_at < QUIET_SECONDS]
+    def _judge(self, source: _Source, partitions: list[_Partition], now: float) -> bool:
+        inside = [partition for partition in partitions if partition.is_inside]
+        open_ends = [p for p in partitions if p.is_at_open_end and not p.is_over]
+        growing = [partition for partition in open_ends if now - partition.grew_at < QUIET_SECONDS]
         source.waits = any(
-            split.position < split.latest and (split.is_unsearched or (split.has_more and source.is_in_phase))
-            for split in splits
+            p.position < p.latest and (p.is_unsearched or (p.has_more and source.is_in_phase))
+            for p in partitions
         )
         if not source.waits:  # until it is known, it is what it was
             source.is_in_phase = bool(inside or growing)
-        source.stalled = tuple(sorted(split.name for split in open_ends if split not in growing))
-        self._note_open(source, [split for split in splits if split.is_open and not split.is_over], now)
+        source.stalled = tuple(sorted(partition.name for partition in open_ends if partition not in growing))
+        self._note_open(
+            source,
+            [partition for partition in partitions if partition.is_open and not partition.is_over],
+            now,
+        )
         before, source.ends = source.ends, None
         if inside:
             source.ends = {  # changes are for the batch behind it
-                split.name: split.found.end if split.found is not None and split.is_inside else split.position
-                for split in splits
+                p.name: p.found.end if p.found is not None and p.is_inside else p.position for p in partitions
             }
         if source.ends is None or before is None:
             return source.ends is not before
-        return any(source.ends[split.name] != before.get(split.name, math.inf) for split in inside)
+        return any(source.ends[p.name] != before.get(p.name, math.inf) for p in inside)

@@ -113,13 +113,13 @@ class SourceState:
         self.position: Position | None = None
         self.latest: Position | None = None
         self._counted: dict[str, int] | None = None
-        """Records between the two, split by split; `None`: not counted since one of them changed."""
+        """Records between the two, partition by partition; `None`: not counted since one of them changed."""
         self.exhausted = False
         """Asked without a way to count, and it had nothing."""
         self.had_turn = 0
         """The last planning that was its turn, though it may have had nothing, or been held back; below 0: none."""
-        self.splits_had_turn: dict[str, int] = {}
-        """The last planning in which a split had records while there was not one for each; left out: it had none."""
+        self.partitions_had_turn: dict[str, int] = {}
+        """The last planning in which a partition had records while there was not one for each; left out: none."""
         self.planned_total = 0
         self.processed_total = 0
         self._surveyed_at: float | None = None
@@ -147,7 +147,7 @@ class SourceState:
 
     @property
     def _ahead(self) -> dict[str, int]:
-        """Records between position and latest, split by split."""
+        """Records between position and latest, partition by partition."""
         if self.position is None or self.latest is None:
             return {}
         if self._counted is None:
@@ -189,19 +189,19 @@ class SourceState:
 
     @property
     def unread(self) -> dict[str, int]:
-        """Where the splits are of which something is unread; a split without a start is in none."""
+        """Where the partitions are of which something is unread; a partition without a start is in none."""
         position = self.position or {}
-        return {split: position[split] for split, count in self._ahead.items() if count and split in position}
+        return {p: position[p] for p, count in self._ahead.items() if count and p in position}
 
     @property
-    def has_new_splits(self) -> bool:
-        """Whether there are splits without a start. Only their source knows it, so they are first taken whole."""
+    def has_new_partitions(self) -> bool:
+        """Whether there are partitions without a start. Only their source knows it, so they are first taken whole."""
         return (
             self.position is not None and self.latest is not None and bool(self.latest.keys() - self.position)
         )
 
     def rooms(self, *bounds: Position) -> dict[str, int]:
-        """Return the records ahead of each split, up to the nearest of `bounds`."""
+        """Return the records ahead of each partition, up to the nearest of `bounds`."""
         if not bounds or self.position is None or self.latest is None:
             return self._ahead
         return room(self.position, self.latest, *bounds)
@@ -226,7 +226,7 @@ class SourceState:
             pending=self.pending,
             reach=sum(self.rooms(*ends).values()),
             sliced=sliced,
-            new_splits=self.has_new_splits,
+            new_partitions=self.has_new_partitions,
         )
 
     def rated(self, reader: ReadingSource, rate: RateLimiter, now: float) -> ReadingSource:
@@ -248,7 +248,7 @@ class SourceState:
         """Return `count` records (`None`: everything) in the unit of the read limit, and the records where that is
         exact.
 
-        Splits share by where the source is now, whatever it was when the round was planned; `ends` are not passed.
+        Partitions share by where the source is now, wherever it was when the round was planned, up to `ends`.
         `grows_freely`: it is not bounded by what the last batch was (a batch that spans a backlog).
         """
         if count is None:
@@ -263,7 +263,7 @@ class SourceState:
                 return TakeBytes(most), None
             return TakeLimit(self.files.for_records(count, grows_freely=grows_freely)), None
         start = self.position or {}
-        upto = ends_after(count, start, self.rooms(*ends), self.splits_had_turn)
+        upto = ends_after(count, start, self.rooms(*ends), self.partitions_had_turn)
         return TakeUpTo(upto), sum(upto.values()) - sum(start.values())
 
     @property

@@ -19,11 +19,12 @@ from headgate_spark.planner.lag_votes import Lag, LagVotes
 from headgate_spark.planner.limits import Span
 from headgate_spark.planner.memory import MemoryBound
 from headgate_spark.planner.model import (
+    NOTHING_READ,
     HybridMemory,
     Position,
     ReadLimit,
     Source,
-    SourceSnapshot,
+    SourceFigures,
     Trigger,
     TriggerKind,
 )
@@ -102,7 +103,7 @@ class QueryState:
         for place, state in enumerate(self.sources.values()):
             state.had_turn = (place - turns) % len(self.sources) - len(self.sources)
         self.gate = Gate(self.settings.intervals, now)
-        self.hybrid = Hybrid(where_it_goes_on(hybrid or HybridMemory(), resumed or {}))
+        self.hybrid = Hybrid(where_it_goes_on(hybrid or NOTHING_READ, resumed or {}))
         self.sizer = BatchSizer(memory, pace)
         self.alignment = alignment or QueryAlignment(name, Groups(), EventTimes())
         rates = {name: state.rate for name, state in self.sources.items()}
@@ -155,15 +156,16 @@ class QueryState:
         """Ask whether the lag of a source puts the query into backlog, or lets it out; that is in force at once.
 
         `is_in_flight` tells of a source whether a batch of it is running. `told` are the sources that are asked, the
-        others vote as they did; `None`: all are.
+        others vote as they did; `None`: all are. In real-time mode it is only known of those how far they were read,
+        so that nobody votes without them.
         """
-        if not self.has_looked:
+        if not self.has_looked or (told is None and self.real_time.is_on):
             return
         is_known = self.read_to is not None and self.gate.epoch is not None
         behind = now + (self.gate.epoch or 0.0) - (self.read_to or 0.0) if is_known else None
         lags = {
             name: Lag(
-                self.snapshot_of(name, now, in_flight=is_in_flight(name, now)),
+                self.figures_of(name, now, in_flight=is_in_flight(name, now)),
                 None if self._waits_for_another(name, is_in_flight, now) else behind,
                 None if self.gate.epoch is None else self.behind(name),
                 now + (self.gate.epoch or 0.0),
@@ -311,12 +313,12 @@ class QueryState:
     def _refills_in(self, source: str, now: float) -> float:
         return self.sources[source].rate.seconds_until(math.inf, now)
 
-    def snapshot_of(self, source: str, now: float, *, in_flight: bool) -> SourceSnapshot:
+    def figures_of(self, source: str, now: float, *, in_flight: bool) -> SourceFigures:
         """Return a source for metrics, status and votes, without what its alignment group knows."""
         state = self.sources[source]
         is_available_now = self.settings.trigger.kind is TriggerKind.AVAILABLE_NOW
         at_end = is_available_now or self.hybrid.has_finished(source)
-        return SourceSnapshot(
+        return SourceFigures(
             name=source,
             read_limit=ReadLimit.BYTES if state.is_cut_in_bytes else state.read_limit,
             pending_records=None if in_flight and not state.is_counted else state.pending,

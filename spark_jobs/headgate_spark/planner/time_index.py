@@ -1,7 +1,7 @@
-"""What a query knows of the event times of its splits: answers kept, questions asked only where they are new.
+"""What a query knows of the event times of its partitions: answers kept, questions asked only where they are new.
 
 One per query run, asked by `alignment_member` under the run's lock. What is missing is asked of the port
-(`event_times.EventTimes`), for all splits at once. An answer that comes too late is learnt when the next planning
+(`event_times.EventTimes`), for all partitions at once. An answer that comes too late is learnt when the next planning
 begins, and what was asked in vain is told (`asked_in_vain`), so that a search begins where all is known by then.
 """
 
@@ -19,7 +19,7 @@ from headgate_spark.planner.event_times import (
     Found,
     Latest,
     Millis,
-    Split,
+    Partition,
 )
 
 LOCATE_ROUNDS = 48
@@ -30,27 +30,37 @@ count by then."""
 
 
 KEPT_STEPS = 8
-"""Steps of a split. So few are not worth it to look at each planning which of them no longer matter."""
+"""Steps of a partition. So few are not worth it to look at each planning which of them no longer matter."""
 EXPECT_SECONDS = 1.0
-"""For so long after records of a split were looked at, more are expected, and the next look begins ahead of it."""
+"""For so long after records of a partition were looked at, more are expected: the next look begins ahead of it."""
 
 
-class SplitTimes:
-    """What is known of the event times of one split. What has been answered stays true, so each answer is a step:
+class PartitionTimes:
+    """What is known of the event times of one partition. What has been answered stays true, so each answer is a step:
 
         event time                       ____|  found: (offset, time)
                             ____________|       asked for any t in [after, time), the answer is the same record
                            offset ->
 
     They are in the order of their records, each of which is later than all before it: three lists of one length,
-    since each planning looks a place up several times for each of thousands of splits.
+    since each planning looks a place up several times for each of thousands of partitions.
     """
 
-    __slots__ = ("_afters", "_offsets", "_times", "is_located", "latest", "looked_at", "looked_in_vain", "looked_to",
-                 "planned_to", "split")  # fmt: skip
+    __slots__ = (
+        "_afters",
+        "_offsets",
+        "_times",
+        "is_located",
+        "latest",
+        "looked_at",
+        "looked_in_vain",
+        "looked_to",
+        "partition",
+        "planned_to",
+    )  # fmt: skip
 
-    def __init__(self, split: Split) -> None:
-        self.split = split
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
         self._offsets: list[int] = []
         self._times: list[Millis] = []
         self._afters: list[Millis] = []
@@ -195,17 +205,17 @@ class SplitTimes:
 
 
 class Rooms(NamedTuple):
-    """What splits could read, as far as offsets tell: lists of one length, since there are thousands of splits."""
+    """What partitions could read, as far as offsets tell: lists of one length, since there are thousands of them."""
 
-    splits: Sequence[SplitTimes]
+    partitions: Sequence[PartitionTimes]
     starts: Sequence[int]
     ends: Sequence[int]
     """Their latest positions, or caps before them; none is less than its start."""
 
     @classmethod
     def joined(cls, every: Iterable[Rooms]) -> Rooms:
-        splits, starts, ends = tuple(zip(*every)) or ((), (), ())
-        return cls(list(chain(*splits)), list(chain(*starts)), list(chain(*ends)))
+        partitions, starts, ends = tuple(zip(*every)) or ((), (), ())
+        return cls(list(chain(*partitions)), list(chain(*starts)), list(chain(*ends)))
 
     @property
     def size(self) -> int:
@@ -214,21 +224,21 @@ class Rooms(NamedTuple):
 
 
 class TimeIndex:
-    """The splits of one query. What asks raises `EventTimesUnknownError`; what was learnt until then is kept."""
+    """The partitions of one query. What asks raises `EventTimesUnknownError`; what was learnt until then is kept."""
 
     def __init__(self, times: EventTimes) -> None:
         self._times = times
-        self._known: dict[str, dict[str, SplitTimes]] = {}
-        """By source and the name of a split."""
-        self._in_vain: dict[Split, Millis] = {}
-        self._looked_in_vain: Sequence[SplitTimes] = ()
+        self._known: dict[str, dict[str, PartitionTimes]] = {}
+        """By source and the name of a partition."""
+        self._in_vain: dict[Partition, Millis] = {}
+        self._looked_in_vain: Sequence[PartitionTimes] = ()
 
-    def of(self, source: str, names: Iterable[str]) -> list[SplitTimes]:
+    def of(self, source: str, names: Iterable[str]) -> list[PartitionTimes]:
         known = self._known.setdefault(source, {})
-        return [known.get(n) or known.setdefault(n, SplitTimes(Split(source, n))) for n in names]
+        return [known.get(n) or known.setdefault(n, PartitionTimes(Partition(source, n))) for n in names]
 
-    def __getitem__(self, split: Split) -> SplitTimes:
-        return self.of(split.source, (split.split,))[0]
+    def __getitem__(self, partition: Partition) -> PartitionTimes:
+        return self.of(partition.source, (partition.name,))[0]
 
     def begin(self, now: float) -> None:
         """A planning begins: learn what came too late for the one before."""
@@ -236,46 +246,48 @@ class TimeIndex:
             each.looked_in_vain = False
         self._looked_in_vain = ()
         late = self._times.begin()
-        for split, than, found in late.first_later:
-            self[split].learn(than, found)
-        for split, latest in late.latest.items():
-            known = self[split]
+        for partition, than, found in late.first_later:
+            self[partition].learn(than, found)
+        for partition, latest in late.latest.items():
+            known = self[partition]
             if known.looked_to is None or known.looked_to < latest.before:
                 known.looked(latest, now)
             elif known.looked_to == latest.before:  # nothing has come since, so that nothing more is expected
                 known.looked(latest, known.looked_at)
 
-    def first_later(self, asked: Mapping[Split, Millis]) -> dict[Split, Found | None]:
-        kept = {split: self[split].first_later(time) for split, time in asked.items()}
-        unknown = {split: time for split, time in asked.items() if kept[split] is None}
+    def first_later(self, asked: Mapping[Partition, Millis]) -> dict[Partition, Found | None]:
+        kept = {partition: self[partition].first_later(time) for partition, time in asked.items()}
+        unknown = {partition: time for partition, time in asked.items() if kept[partition] is None}
         try:
             answers = self._times.first_later(unknown) if unknown else {}
         except EventTimesUnknownError:
             self._in_vain |= unknown
             raise
         if self._in_vain:
-            self._in_vain = {split: time for split, time in self._in_vain.items() if split not in asked}
-        for split, found in answers.items():
+            self._in_vain = {p: time for p, time in self._in_vain.items() if p not in asked}
+        for partition, found in answers.items():
             if found is not None:
-                self[split].learn(unknown[split], found)
-        return kept | {split: answers.get(split) for split in unknown}
+                self[partition].learn(unknown[partition], found)
+        return kept | {partition: answers.get(partition) for partition in unknown}
 
-    def asked_in_vain(self, splits: Iterable[SplitTimes]) -> list[Millis]:
-        """Return the event times that were asked of these splits last, where no answer came in time."""
+    def asked_in_vain(self, partitions: Iterable[PartitionTimes]) -> list[Millis]:
+        """Return the event times that were asked of these partitions last, where no answer came in time."""
         in_vain = self._in_vain
-        return [in_vain[each.split] for each in splits if each.split in in_vain] if in_vain else []
+        return (
+            [in_vain[each.partition] for each in partitions if each.partition in in_vain] if in_vain else []
+        )
 
-    def look(self, splits: Sequence[SplitTimes], ends: Sequence[int], now: float) -> None:
+    def look(self, partitions: Sequence[PartitionTimes], ends: Sequence[int], now: float) -> None:
         """Find out how late the records before these offsets are. Where no record came it is known already."""
         due = {
-            each.split: end
-            for each, end in zip(splits, ends)
+            each.partition: end
+            for each, end in zip(partitions, ends)
             if each.looked_to != end or now >= each.looked_at + LOOK_AGAIN_SECONDS
         }
         try:
             looked = self._times.latest(due) if due else {}
         except EventTimesUnknownError:
-            self._looked_in_vain = [each for each in splits if each.split in due]
+            self._looked_in_vain = [each for each in partitions if each.partition in due]
             for each in self._looked_in_vain:
                 each.looked_in_vain = True
             raise
@@ -285,7 +297,7 @@ class TimeIndex:
     def expect(self, sources: Collection[str], now: float) -> None:
         """Begin to look at the sources that a planning will be about, while Spark asks them how far they go."""
         ends = {
-            each.split: each.looked_to
+            each.partition: each.looked_to
             for source in sources
             for each in self._known.get(source, {}).values()
             if each.looked_to is not None and now < each.looked_at + EXPECT_SECONDS
@@ -293,21 +305,21 @@ class TimeIndex:
         if ends:
             self._times.expect(ends)
 
-    def locate(self, splits: Sequence[SplitTimes], positions: Sequence[int]) -> None:
+    def locate(self, partitions: Sequence[PartitionTimes], positions: Sequence[int]) -> None:
         """Find out the event times of positions that nobody has cut to: where a query begins. By halving.
 
-        `look` comes first: it gives the upper end. A split of which it could not be had is left for later.
+        `look` comes first: it gives the upper end. A partition of which it could not be had is left for later.
         """
         new = {
             each: at
-            for each, at in zip(splits, positions)
+            for each, at in zip(partitions, positions)
             if each.looked_to is not None and (not each.is_located or each.reached(at) is None)
         }
         if not new:
             return
-        self.first_later({each.split: BEFORE_ALL for each, at in new.items() if each.reached(at) is None})
+        self.first_later({each.partition: BEFORE_ALL for each, at in new.items() if each.reached(at) is None})
         for _ in range(LOCATE_ROUNDS):
-            middles = {each.split: m for each, at in new.items() if (m := each.middle(at)) is not None}
+            middles = {each.partition: m for each, at in new.items() if (m := each.middle(at)) is not None}
             if not middles:
                 break
             self.first_later(middles)
@@ -318,12 +330,12 @@ class TimeIndex:
         """Forget a source, which is going to be read without asking."""
         self.keep(source, ())
 
-    def keep(self, source: str, splits: Collection[str]) -> None:
-        """Forget the splits of a source but these: one that comes back has other records."""
+    def keep(self, source: str, partitions: Collection[str]) -> None:
+        """Forget the partitions of a source but these: one that comes back has other records."""
         known = self._known.get(source, {})
-        self._known[source] = {name: of_split for name, of_split in known.items() if name in splits}
+        self._known[source] = {
+            name: of_partition for name, of_partition in known.items() if name in partitions
+        }
         self._in_vain = {
-            split: time
-            for split, time in self._in_vain.items()
-            if split.source != source or split.split in splits
+            p: time for p, time in self._in_vain.items() if p.source != source or p.name in partitions
         }

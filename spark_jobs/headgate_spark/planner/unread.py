@@ -1,9 +1,9 @@
-"""How far a source is behind by its own records: the event time of the first one that each split has left unread.
+"""How far a source is behind by its own records: the event time of the first one that each partition has left unread.
 
-    lag of a source = now - the least event time among the first unread records of its active splits
+    lag of a source = now - the least event time among the first unread records of its active partitions
 
-A split is active while something of it is unread. Until it has been looked at where it is now (`UnreadTimes`, beside
-planning), what was seen before that place is a bound, as far as event times rise with the offset.
+A partition is active while something of it is unread. Until it has been looked at where it is now (`UnreadTimes`,
+beside planning), what was seen before that place is a bound, as far as event times rise with the offset.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from headgate_spark.planner.source import SourceState
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """The first record of a split from an offset on, as it was found."""
+    """The first record of a partition from an offset on, as it was found."""
 
     offset: int
     """From where on it was looked for."""
@@ -39,11 +39,11 @@ class UnreadTimes(AskedOfSources):
     """Looks for the first unread records of the sources of one run; here nobody looks. None of it waits or raises."""
 
     def look(self, source: str, places: Mapping[str, Sequence[int]], ends: Position) -> None:
-        """Look at the records at these places of splits, the most urgent first. What was to be looked at before, and
-        is not among them, no longer matters. `ends` is how far their logs go."""
+        """Look at the records at these places of partitions, the most urgent first. What was to be looked at before,
+        and is not among them, no longer matters. `ends` is how far their logs go."""
 
     def known(self, source: str) -> Mapping[str, Sequence[First]] | None:
-        """Return what was found of each split, the newest last; `None`: the source cannot tell, or not now."""
+        """Return what was found of each partition, the newest last; `None`: the source cannot tell, or not now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,30 +53,30 @@ class Behind:
     oldest: float | None = None
     """The least of those that are known where the source is now; `None`: none is."""
     bound: float | None = None
-    """Nothing unread is older; `None`: of a split nothing is known, or no split has an event time."""
-    split: str | None = None
+    """Nothing unread is older; `None`: of a partition nothing is known, or no partition has an event time."""
+    partition: str | None = None
     """The one that `oldest` is of."""
     is_all_read: bool = False
     """Nothing is unread."""
 
 
 def behind(active: Position, ends: Position, known: Mapping[str, Sequence[First]]) -> Behind:
-    """Return how far a source is behind. `active` are the places of the splits of which something is unread.
+    """Return how far a source is behind. `active` are the places of the partitions of which something is unread.
 
-    A split none of whose records has an event time tells nothing, and does not count beside others.
+    A partition none of whose records has an event time tells nothing, and does not count beside others.
     """
     exact: dict[str, Millis] = {}
     bounds: list[Millis] = []
     is_unknown, none = False, 0
-    for split, place in active.items():
-        found = known.get(split, ())
-        here = next((first for first in reversed(found) if first.answers(place, ends[split])), None)
+    for partition, place in active.items():
+        found = known.get(partition, ())
+        here = next((first for first in reversed(found) if first.answers(place, ends[partition])), None)
         before = (f.time for f in reversed(found) if f.offset <= place and f.time is not None)
         if here is not None and here.is_none:
             none += 1
         elif here is not None:
             if here.time is not None:
-                exact[split] = here.time
+                exact[partition] = here.time
                 bounds.append(here.time)
         elif (older := next(before, None)) is not None:
             bounds.append(older)
@@ -86,7 +86,7 @@ def behind(active: Position, ends: Position, known: Mapping[str, Sequence[First]
     return Behind(
         oldest=None if oldest is None else exact[oldest] / 1000,
         bound=None if is_unknown or not bounds else min(bounds) / 1000,
-        split=oldest,
+        partition=oldest,
         is_all_read=none == len(active),
     )
 
@@ -94,19 +94,19 @@ def behind(active: Position, ends: Position, known: Mapping[str, Sequence[First]
 def places_to_look_at(
     active: Position, ends: Position, planned: Position, known: Mapping[str, Sequence[First]]
 ) -> dict[str, tuple[int, ...]]:
-    """Return where it has to be looked, by split: where it is, and where it will be when what is planned is read.
+    """Return where it has to be looked, by partition: where it is, and where it will be when what is planned is read.
 
     So when a batch ends it is known already what it has left unread.
     """
     wanted: dict[str, tuple[int, ...]] = {}
-    for split, end in ends.items():
-        places = [active[split]] if split in active else []
-        if (then := planned.get(split)) is not None and then < end and then not in places:
+    for partition, end in ends.items():
+        places = [active[partition]] if partition in active else []
+        if (then := planned.get(partition)) is not None and then < end and then not in places:
             places.append(then)
-        found = known.get(split, ())
+        found = known.get(partition, ())
         places = [at for at in places if not any(first.answers(at, end) for first in found)]
         if places:
-            wanted[split] = tuple(places)
+            wanted[partition] = tuple(places)
     return wanted
 
 
@@ -132,9 +132,9 @@ class UnreadRecords:
         """What was to be looked at of a source no longer matters."""
         self._times.look(state.name, {}, state.latest or {})
 
-    def has_none(self, source: str, split: str, begin: int, end: int) -> bool:
-        """Tell whether it is known that a split has no record from `begin` on and up to `end`."""
-        found = (self._times.known(source) or {}).get(split, ())
+    def has_none(self, source: str, partition: str, begin: int, end: int) -> bool:
+        """Tell whether it is known that a partition has no record from `begin` on and up to `end`."""
+        found = (self._times.known(source) or {}).get(partition, ())
         return any(first.is_none and first.answers(begin, end) for first in found)
 
     def behind(self, state: SourceState) -> Behind | None:

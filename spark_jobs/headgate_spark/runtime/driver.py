@@ -33,7 +33,7 @@ from headgate_spark.engine.shim import DriverJvm, require_protocol
 from headgate_spark.engine.side_folder import tolerated
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.task_memory import MemoryGauge
-from headgate_spark.exporter.server import Exporter
+from headgate_spark.exporter import Exporter
 from headgate_spark.kafka.event_times import by_clients_of
 from headgate_spark.kafka.groups import JvmGroups, client_options
 from headgate_spark.kafka.lookups import JvmTopicIds, beginnings
@@ -77,7 +77,7 @@ class Runtime:
             give_up=self._wants_to_end.set,
             stop_query=lambda run_id: self._driver.stop(run_id),  # noqa: PLW0108 -- it is not there yet
             positions=self._publisher,
-            find_beginnings=lambda options, splits: beginnings(self._driver.view, options, splits),
+            find_beginnings=lambda options, partitions: beginnings(self._driver.view, options, partitions),
             open_topic_ids=lambda options: JvmTopicIds(self._driver.view, options),
             file_bytes=lambda handle: self._driver.file_bytes(handle),  # noqa: PLW0108
             event_times=lambda: by_clients_of(self._driver.view),
@@ -270,7 +270,7 @@ def await_boundaries(runs: Sequence[QueryRun], deadline: float) -> None:
     ends with it.
     """
     for run in runs:
-        if run.governed and not run.at_boundary.wait(max(0.0, deadline - time.monotonic())):
+        if run.started.governed and not run.at_boundary.wait(max(0.0, deadline - time.monotonic())):
             log.warning(
                 "the grace period has passed; stopped in mid-batch, that batch repeats", query=run.name
             )

@@ -19,7 +19,7 @@ if MOMENT and "headgate_spark.runtime" in sys.orig_argv:
         os.kill(os.getpid(), signal.SIGKILL)
 
     def save_or_die(self, value):
-        switches = self._name == "hybrid" and value["finished"]
+        switches = self._name == "hybrid" and value.finished
         if switches and MOMENT == "before":
             die()
         save(self, value)

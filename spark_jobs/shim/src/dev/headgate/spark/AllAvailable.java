@@ -1,9 +1,9 @@
 package dev.headgate.spark;
 
-import java.util.Date;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.util.HashSet;
 import java.util.Set;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import org.slf4j.Logger;
@@ -16,7 +16,7 @@ import org.slf4j.LoggerFactory;
  * the bytecode of {@code MicroBatchExecution.constructNextBatch}, 4.0 to 4.3). A trigger that was held looks to it like one that found
  * nothing. So that word is taken back, before anyone can read it, until each stream had nothing unread once since the last thread came.
  */
-final class AllAvailable implements Condition {
+final class AllAvailable {
   private static final Logger LOG = LoggerFactory.getLogger(AllAvailable.class);
 
   private final RunningQuery query;
@@ -38,68 +38,42 @@ final class AllAvailable implements Condition {
   static void install(RunningQuery query) {
     Execution execution = query.realTime.execution;
     try {
-      execution.set("awaitProgressLockCondition", new AllAvailable(query, execution));
+      var ours = new AllAvailable(query, execution);
+      Object standIn = Proxy.newProxyInstance(Condition.class.getClassLoader(), new Class<?>[] {Condition.class}, (proxy, method, arguments) -> ours.call(method, arguments));
+      execution.set("awaitProgressLockCondition", standIn);
     } catch (ReflectiveOperationException | RuntimeException e) {
       LOG.warn("Headgate cannot have processAllAvailable of {} wait for held sources; it returns before all is read", Thread.currentThread().getName(), e);
     }
   }
 
-  @Override
-  public void signalAll() {
-    if (Thread.currentThread() == thread && lock.hasWaiters(spark) && (boolean) execution.call("noNewData")) {
-      if (Shim.gates().stream().allMatch(gate -> gate.query != query || gate.wasReadSince(since))) {
-        waiting.clear();
-      } else {
-        takeBack();
-      }
+  private Object call(Method method, Object[] arguments) throws Throwable {
+    if (method.getName().equals("signalAll")) {
+      takeBackUnlessAllIsRead();
     }
-    spark.signalAll();
-  }
-
-  private void takeBack() {
-    try {
-      execution.set("noNewData", false);
-    } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException("Headgate does not know this version of Spark", e);
-    }
-  }
-
-  /** The one that {@code processAllAvailable} calls, again and again. */
-  @Override
-  public boolean await(long time, TimeUnit unit) throws InterruptedException {
-    if (waiting.add(Thread.currentThread())) {
+    boolean waits = method.getName().equals("await") && arguments != null; // as `processAllAvailable` does, again and again
+    if (waits && waiting.add(Thread.currentThread())) {
       since = System.nanoTime();
     }
     try {
-      return spark.await(time, unit);
+      return Governed.forward(spark, method, arguments);
     } catch (InterruptedException e) {
       waiting.remove(Thread.currentThread());
       throw e;
     }
   }
 
-  @Override
-  public void await() throws InterruptedException {
-    spark.await();
-  }
-
-  @Override
-  public void awaitUninterruptibly() {
-    spark.awaitUninterruptibly();
-  }
-
-  @Override
-  public long awaitNanos(long nanos) throws InterruptedException {
-    return spark.awaitNanos(nanos);
-  }
-
-  @Override
-  public boolean awaitUntil(Date deadline) throws InterruptedException {
-    return spark.awaitUntil(deadline);
-  }
-
-  @Override
-  public void signal() {
-    spark.signal();
+  private void takeBackUnlessAllIsRead() {
+    if (Thread.currentThread() != thread || !lock.hasWaiters(spark) || !(boolean) execution.call("noNewData")) {
+      return;
+    }
+    if (Shim.gates().stream().allMatch(gate -> gate.query != query || gate.wasReadSince(since))) {
+      waiting.clear();
+      return;
+    }
+    try {
+      execution.set("noNewData", false);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("Headgate does not know this version of Spark", e);
+    }
   }
 }

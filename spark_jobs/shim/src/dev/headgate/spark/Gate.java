@@ -33,7 +33,8 @@ final class Gate implements Governed.Handler {
   final RunningQuery query;
   private final Thread thread = Thread.currentThread();
   private final long handle;
-  private final PlannerClient client;
+  private final String descriptor;
+  private final Patience patience;
   private final Triggers triggers;
 
   private SparkDataStream standIn;
@@ -52,9 +53,9 @@ final class Gate implements Governed.Handler {
     this.handle = Shim.open(this);
     String name = "source " + stream + " of " + thread.getName();
     this.source = new GatedStream(stream, another, new Outage(name, handle, query));
-    String descriptor = origin.describe(handle, thread.getName(), location, stream, source.limits, source.isV1());
+    this.descriptor = origin.describe(handle, thread.getName(), location, stream, source.limits, source.isV1());
     query.protection.reads(origin.options());
-    this.client = new PlannerClient(query, handle, descriptor, name, this::problemOf);
+    this.patience = new Patience(query, name, this::problemOf);
   }
 
   /**
@@ -200,12 +201,14 @@ final class Gate implements Governed.Handler {
       return null;
     }
     String trigger = triggers.told();
-    Answer answer = client.admit(planner, trigger, start == null ? null : start.json());
+    String from = start == null ? null : start.json();
+    Answer answer = patience.ask(() -> query.admit(planner, handle, trigger, from));
     if (answer != null && answer.is("survey")) {
-      answer = client.plan(planner, trigger, survey(answer.handles()));
+      Map<String, String> latest = survey(answer.handles());
+      answer = patience.ask(() -> planner.plan(handle, trigger, latest));
     }
     if (answer != null) {
-      client.served();
+      patience.served();
     }
     return answer;
   }
@@ -225,7 +228,7 @@ final class Gate implements Governed.Handler {
   private boolean isOpenedBy(Planner planner) throws InterruptedException {
     if (planner != announcedTo) {
       announcedTo = null;
-      Answer answer = client.opened(planner);
+      Answer answer = patience.ask(() -> query.opened(planner, handle, descriptor));
       if (answer == null) {
         return false;
       }
@@ -245,12 +248,15 @@ final class Gate implements Governed.Handler {
 
   /** Waits until the checkpoint is this run's, or has no fence. */
   private void awaitFence() throws InterruptedException {
-    Planner planner;
     boolean waited = false;
-    while (!query.isFenceKnown() && (planner = query.isLeftAlone() ? null : Shim.planner()) != null) {
-      Answer answer = areOpenedBy(planner) ? client.fence(planner) : null;
+    while (!query.isFenceKnown()) {
+      Planner planner = query.isLeftAlone() ? null : Shim.planner();
+      if (planner == null) {
+        return;
+      }
+      Answer answer = areOpenedBy(planner) ? patience.ask(() -> planner.fence(query.runId())) : null;
       if (answer != null) {
-        client.served();
+        patience.served();
         waited |= answer.is("wait");
         if (waited && answer.is("held")) {
           Shim.gates().stream().filter(gate -> gate.query == query).forEach(gate -> gate.source.reopen());
@@ -331,7 +337,7 @@ final class Gate implements Governed.Handler {
     Planner planner = announcedTo;
     announcedTo = null;
     if (planner != null) {
-      client.closed(planner);
+      Teller.now(planner, "of the end of " + patience.stream, told -> told.closed(handle, query.failure()));
     }
     if (Shim.gates().stream().noneMatch(gate -> gate.query == query)) {
       query.ends();

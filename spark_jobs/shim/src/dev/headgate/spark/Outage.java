@@ -84,7 +84,7 @@ final class Outage {
 
   /**
    * Notes a failure to answer that began at a time of {@link System#nanoTime}. The first is borne however long it took, see {@link
-   * PlannerClient}.
+   * Patience}.
    *
    * @return whether to hold the source, rather than to fail
    */

@@ -1,7 +1,6 @@
 package dev.headgate.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -30,12 +29,11 @@ import scala.Option;
  * driver is.
  *
  * <p>It ends when this JVM does: that closes its standard input. Where it dies, another one is started, and each query is told to it anew;
- * until then streams are held, see {@link PlannerClient}. What it asks of the driver comes by a Py4J gateway that takes calls from whoever
+ * until then streams are held, see {@link Patience}. What it asks of the driver comes by a Py4J gateway that takes calls from whoever
  * has its token. All threads are daemons: none keeps a job's JVM from ending.
  */
 public final class PlannerProcess {
   private static final Logger LOG = LoggerFactory.getLogger(PlannerProcess.class);
-  private static final ObjectMapper JSON = new ObjectMapper();
   static final String PROPERTIES = "spark.headgate.";
 
   /** A file with {@code port} and {@code token} of a planner's process that runs already. */
@@ -171,7 +169,7 @@ public final class PlannerProcess {
       }
       openGateway();
       if (conf.contains(ADDRESS)) {
-        JsonNode found = JSON.readTree(Path.of(conf.get(ADDRESS)).toFile());
+        JsonNode found = Origin.JSON.readTree(Path.of(conf.get(ADDRESS)).toFile());
         address = new Link.Address(found.get("port").asInt(), found.get("token").asText());
         attachPatiently();
         return; // whoever has started it starts it again

@@ -115,14 +115,15 @@ final class RunningQuery {
     return query.runId().toString();
   }
 
-  /** Has the planner know of the query before it is told of a stream of it. */
-  void begins(Planner planner) throws Planner.Failed, InterruptedException {
+  /** Tells the planner of a stream of the query; of the query before, if it does not know that yet. */
+  Answer opened(Planner planner, long handle, String descriptor) throws Planner.Failed, InterruptedException {
     if (planner != begunBy) {
       forbearance = Forbearance.parse(planner.begins(describe()));
       begunBy = planner;
       told = null;
       toldProblems.clear();
     }
+    return planner.opened(handle, descriptor);
   }
 
   /**

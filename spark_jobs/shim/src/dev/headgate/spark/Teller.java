@@ -25,9 +25,13 @@ final class Teller {
   /** Tells it on this thread, if there is a planner. */
   static void now(String what, Message message) {
     Planner planner = Shim.planner();
-    if (planner == null) {
-      return;
+    if (planner != null) {
+      now(planner, what, message);
     }
+  }
+
+  /** Tells it to a planner on this thread. */
+  static void now(Planner planner, String what, Message message) {
     try {
       message.to(planner);
     } catch (Planner.Failed e) {

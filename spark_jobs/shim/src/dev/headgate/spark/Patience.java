@@ -1,75 +1,39 @@
 package dev.headgate.spark;
 
-import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What one stream tells a planner, and asks it; and how long it bears with one that fails, since nobody is to be asked then.
+ * How long one stream bears with a planner that fails, since nobody is to be asked then.
  *
  * <p>A planner that does not answer must neither read data nobody granted nor stall the query in silence. So each call has a budget; one
  * that fails, or is answered with what cannot be carried out, is answered with null here, and means hold; and after a time of nothing
  * but failures the query fails with the last reason, or goes on without a planner.
  */
-final class PlannerClient {
-  private static final Logger LOG = LoggerFactory.getLogger(PlannerClient.class);
+final class Patience {
+  private static final Logger LOG = LoggerFactory.getLogger(Patience.class);
 
   private final RunningQuery query;
-  private final long handle;
-  private final String descriptor;
-  private final String stream;
+  final String stream;
   private final Function<Answer, String> problem;
   private long failingSince;
   private int failures;
 
   /** A question to the planner. */
-  private interface Question {
+  interface Question {
     Answer ask() throws Planner.Failed, InterruptedException;
   }
 
   /**
-   * @param descriptor of the stream, as {@link Planner#opened} is told it
    * @param stream what messages call it
    * @param problem why an answer that is well formed cannot be carried out, or null
    */
-  PlannerClient(RunningQuery query, long handle, String descriptor, String stream, Function<Answer, String> problem) {
+  Patience(RunningQuery query, String stream, Function<Answer, String> problem) {
     this.query = query;
-    this.handle = handle;
-    this.descriptor = descriptor;
     this.stream = stream;
     this.problem = problem;
-  }
-
-  Answer opened(Planner planner) throws InterruptedException {
-    return ask(
-        () -> {
-          query.begins(planner);
-          return planner.opened(handle, descriptor);
-        });
-  }
-
-  Answer fence(Planner planner) throws InterruptedException {
-    return ask(() -> planner.fence(query.runId()));
-  }
-
-  Answer admit(Planner planner, String trigger, String start) throws InterruptedException {
-    return ask(() -> query.admit(planner, handle, trigger, start));
-  }
-
-  Answer plan(Planner planner, String trigger, Map<String, String> latest) throws InterruptedException {
-    return ask(() -> planner.plan(handle, trigger, latest));
-  }
-
-  void closed(Planner planner) {
-    try {
-      planner.closed(handle, query.failure());
-    } catch (Planner.Failed e) {
-      LOG.warn("Headgate could not tell the planner of the end of {}: {}", stream, e.getMessage());
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-    }
   }
 
   /** Notes that the planner has answered, and in words that could be carried out. */
@@ -80,7 +44,8 @@ final class PlannerClient {
     failures = 0;
   }
 
-  private Answer ask(Question question) throws InterruptedException {
+  /** The answer; null where the call has failed, or it cannot be carried out. */
+  Answer ask(Question question) throws InterruptedException {
     long asked = System.nanoTime();
     String why;
     try {

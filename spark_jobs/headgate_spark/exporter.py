@@ -1,26 +1,36 @@
-"""Metrics read off governor and executors at each scrape.
+"""The exporter: what the driver knows of its queries, in Prometheus' text format on a port of its own.
 
-Nothing is copied ahead of time: a scrape takes a snapshot of each run, so a value is as old as the run's last
-planning. Of a run that is planning just then it is what the scrape before has told. What is not known is left out,
-never written as 0.
+Metrics are read off governor and executors at each scrape. Nothing is copied ahead of time: a scrape takes the
+figures of each run, so a value is as old as the run's last planning. Of a run that is planning just then it is what
+the scrape before has told. What is not known is left out, never written as 0.
 """
 
 from __future__ import annotations
 
+import errno
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Optional, Union
+from contextlib import contextmanager, suppress
+from itertools import accumulate
+from typing import Any, Optional, Union
 
+import structlog
+from prometheus_client import CollectorRegistry, Gauge, Histogram, disable_created_metrics
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from headgate_contract import RefusalReason
 from headgate_contract import metrics as m
+from headgate_contract.serving import BoundedServer, FreshPage
+from headgate_spark import __version__
 from headgate_spark.engine.executors import Executors
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.run import QueryRun
-from headgate_spark.exporter.labels import fitting
-from headgate_spark.planner.model import AlignmentSnapshot, QuerySnapshot, SourceSnapshot
+from headgate_spark.planner.model import AlignmentFigures, QueryFigures, SourceFigures
+
+log = structlog.get_logger("headgate")
 
 Family = Union[CounterMetricFamily, GaugeMetricFamily]
 Sample = tuple[m.Metric, tuple[str, ...], Optional[float]]
@@ -30,7 +40,12 @@ PATIENCE_SECONDS = 0.25
 planning that asks a slow broker takes seconds."""
 
 MOST_NAMED = 5
-"""Splits of one source that a metric names: a label must not have as many values as a topic has partitions."""
+"""Partitions of one source that a metric names: a label must not have as many values as a topic has partitions."""
+
+LONGEST_LABEL = 600
+"""Bytes of a label's value on the page, where a quote, a backslash and the end of a line take two. A source is called
+after all topics that it reads, clients of Spark Connect name their queries and a job names its application, but the
+operator takes no page with a line of more than 4 KiB: four such labels fit."""
 
 
 class DriverCollector(Collector):
@@ -43,7 +58,7 @@ class DriverCollector(Collector):
         executors: Executors,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._application = fitting(application)
+        self._application = _fitting(application)
         self._governor = governor
         self._executors = executors
         self._clock = clock
@@ -56,7 +71,7 @@ class DriverCollector(Collector):
         for metric, labels, value in self._samples():
             if value is not None:
                 family = families.setdefault(metric.name, _family(metric))
-                family.add_metric([self._application, *(fitting(label) for label in labels)], value)
+                family.add_metric([self._application, *(_fitting(label) for label in labels)], value)
         yield from families.values()
 
     def describe(self) -> Iterable[Family]:
@@ -120,13 +135,13 @@ class DriverCollector(Collector):
         if batches.last is not None:
             yield m.QUERY_WATERMARK, query, batches.last.watermark
             yield m.QUERY_STATE_ROWS, query, batches.last.state_rows
-        if (snapshot := run.snapshot()) is None:
+        if (figures := run.figures()) is None:
             return
-        yield from _of_query(snapshot)
+        yield from _of_query(figures)
         read_to, newest = (event_time.reached, event_time.of_last_batch) if event_time else (None, None)
         ended_at = batches.last_ended_at
         event_time_lag = None if newest is None or ended_at is None else max(0.0, ended_at - newest)
-        for source in snapshot.sources:
+        for source in figures.sources:
             yield from _of_source(run.name, source)
             labels = (run.name, source.name)
             yield m.SOURCE_EVENT_TIME_LAG, labels, event_time_lag
@@ -143,6 +158,18 @@ class DriverCollector(Collector):
                 yield m.SOURCE_WATERMARK_HELD_BY_PARTITION, (*labels, source.unread_partition), 1.0
 
 
+def _fitting(label: str) -> str:
+    """Return a label's value; of one that is too long the beginning, and what tells it from others that begin so."""
+    if len(label) <= LONGEST_LABEL // 4:  # no letter takes more than four
+        return label
+    sizes = accumulate(len(letter.encode()) + (letter in '"\\\n') for letter in label[: LONGEST_LABEL + 1])
+    fit = [size for size in sizes if size <= LONGEST_LABEL]
+    if len(fit) == len(label):
+        return label
+    kept = sum(size <= LONGEST_LABEL - 12 for size in fit)
+    return f"{label[:kept]}… {zlib.crc32(label.encode()):08x}"
+
+
 def _begun(run: QueryRun) -> Iterator[Sample]:
     """Yield what is known of a run from its start on, and stays so."""
     yield m.QUERY_ACTIVE, (run.name,), 1.0
@@ -156,25 +183,25 @@ def _cause(metric: m.Metric, why: str | None, *labels: str) -> Sample:
     return metric, (*labels, why or ""), None if why is None else 1.0
 
 
-def _of_query(snapshot: QuerySnapshot) -> Iterator[Sample]:
-    query = (snapshot.name,)
-    yield m.QUERY_BACKLOG, query, float(snapshot.backlog)
-    if snapshot.votes:
+def _of_query(figures: QueryFigures) -> Iterator[Sample]:
+    query = (figures.name,)
+    yield m.QUERY_BACKLOG, query, float(figures.backlog)
+    if figures.votes:
         yield m.QUERY_VOTES, query, 1.0
-    yield m.QUERY_REAL_TIME, query, None if snapshot.real_time is None else float(snapshot.real_time)
-    yield _cause(m.QUERY_REAL_TIME_REFUSED, snapshot.real_time_refused, snapshot.name)
-    yield m.QUERY_INTERVAL, query, snapshot.interval_seconds
-    yield m.QUERY_GRANT, query, snapshot.grant_records
-    yield m.QUERY_MEMORY_BOUND, query, snapshot.memory_bound_records
-    yield m.QUERY_COST_BOUND, query, snapshot.cost_bound_records
-    yield m.QUERY_THROUGHPUT, query, snapshot.throughput_records_per_second
-    if snapshot.watermark_held_by is not None:
-        yield m.QUERY_WATERMARK_HELD_BY, (snapshot.name, snapshot.watermark_held_by), 1.0
-    yield m.QUERY_BATCHES, (snapshot.name, "data"), float(snapshot.data_batches)
-    yield m.QUERY_BATCHES, (snapshot.name, "no_data"), float(snapshot.no_data_batches)
+    yield m.QUERY_REAL_TIME, query, None if figures.real_time is None else float(figures.real_time)
+    yield _cause(m.QUERY_REAL_TIME_REFUSED, figures.real_time_refused, figures.name)
+    yield m.QUERY_INTERVAL, query, figures.interval_seconds
+    yield m.QUERY_GRANT, query, figures.grant_records
+    yield m.QUERY_MEMORY_BOUND, query, figures.memory_bound_records
+    yield m.QUERY_COST_BOUND, query, figures.cost_bound_records
+    yield m.QUERY_THROUGHPUT, query, figures.throughput_records_per_second
+    if figures.watermark_held_by is not None:
+        yield m.QUERY_WATERMARK_HELD_BY, (figures.name, figures.watermark_held_by), 1.0
+    yield m.QUERY_BATCHES, (figures.name, "data"), float(figures.data_batches)
+    yield m.QUERY_BATCHES, (figures.name, "no_data"), float(figures.no_data_batches)
 
 
-def _of_source(query: str, source: SourceSnapshot) -> Iterator[Sample]:
+def _of_source(query: str, source: SourceFigures) -> Iterator[Sample]:
     labels = (query, source.name)
     yield m.SOURCE_INFO, (*labels, source.read_limit.value), 1.0
     yield m.SOURCE_PHASE, labels, float(source.phase)
@@ -197,7 +224,7 @@ def _of_source(query: str, source: SourceSnapshot) -> Iterator[Sample]:
             yield m.SOURCE_HELD_BACK, (*labels, reason.value), seconds
 
 
-def of_member(labels: tuple[str, str], alignment: AlignmentSnapshot) -> Iterator[Sample]:
+def of_member(labels: tuple[str, str], alignment: AlignmentFigures) -> Iterator[Sample]:
     """Yield how a source stands in its alignment group; `labels` are its query and itself."""
     yield m.SOURCE_ALIGNMENT_LIMIT, labels, alignment.limit
     yield m.SOURCE_ALIGNMENT_FLOOR, labels, alignment.floor
@@ -223,3 +250,76 @@ def _family(metric: m.Metric) -> Family:
     if metric.kind is m.MetricType.COUNTER:
         return CounterMetricFamily(metric.name.removesuffix("_total"), metric.help, labels=labels)
     return GaugeMetricFamily(metric.name, metric.help, labels=labels)
+
+
+# The server -------------------------------------------------------------------------------------
+
+PORTS_TRIED = 100
+_BATCH_BUCKETS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
+_PLANNER_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5)
+
+
+class Exporter:
+    """Serves the metrics of one driver."""
+
+    def __init__(self, application: str, lineage: str = "") -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # series that say nothing a scrape does not
+        self._application = _fitting(application)
+        self.registry = CollectorRegistry()
+        self._batches = self._histogram(m.QUERY_BATCH_DURATION, _BATCH_BUCKETS)
+        self._planner = self._histogram(m.PLANNER_DURATION, _PLANNER_BUCKETS)
+        self._spark = self._gauge(m.SPARK_INFO)
+        info = self._gauge(m.DRIVER_INFO)
+        info.labels(application=self._application, version=__version__, lineage=_fitting(lineage)).set(1)
+
+    def spark_is(self, version: str) -> None:
+        self._spark.clear()
+        self._spark.labels(application=self._application, version=version).set(1)
+
+    def batch_took(self, query: str, seconds: float) -> None:
+        self._batches.labels(application=self._application, query=_fitting(query)).observe(seconds)
+
+    def forget(self, query: str) -> None:
+        with suppress(KeyError):  # it had no batch
+            self._batches.remove(self._application, _fitting(query))
+
+    @contextmanager
+    def planner_call(self) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self._planner.labels(application=self._application).observe(time.perf_counter() - began)
+
+    def serve(self, governor: Governor, executors: Executors, port: int, address: str) -> int:
+        """Serve on `port`, or on the next free one; returns it. Port 0 is any free port."""
+        self.registry.register(DriverCollector(self._application, governor, executors))
+        page = FreshPage(self._page)
+        server: BoundedServer = first_free(port, lambda candidate: BoundedServer((address, candidate), page))
+        server.start("headgate-metrics")
+        found = int(server.server_port)
+        if port not in (0, found):
+            log.warning("port is taken; metrics are served on the next free one", asked=port, port=found)
+        return found
+
+    def _page(self, accept: str) -> tuple[str, Callable[[], bytes]]:
+        encoder, content_type = choose_encoder(accept)
+        return content_type, lambda: encoder(self.registry)
+
+    def _gauge(self, metric: m.Metric) -> Gauge:
+        return Gauge(metric.name, metric.help, ("application", *metric.labels), registry=self.registry)
+
+    def _histogram(self, metric: m.Metric, buckets: tuple[float, ...]) -> Histogram:
+        labels = ("application", *metric.labels)
+        return Histogram(metric.name, metric.help, labels, buckets=buckets, registry=self.registry)
+
+
+def first_free(port: int, bind: Callable[[int], Any]) -> Any:
+    """Return what `bind` gives for the first port from `port` on that is not taken."""
+    for candidate in range(port, port + PORTS_TRIED):
+        try:
+            return bind(candidate)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or port == 0:
+                raise
+    raise OSError(
+        errno.EADDRINUSE, f"ports {port} to {port + PORTS_TRIED - 1} are all taken; give another one"
+    )
