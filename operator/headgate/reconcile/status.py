@@ -100,7 +100,16 @@ def _query(
         interval = verdict.interval_seconds  # what it was told
     in_force = None if seen.metrics is None else seen.metrics.control_generation
     track = memory.tracks.get(name, Track())
-    out_of_reach = _out_of_reach(before if is_of_attempt else None, seen)
+    # What is not known now stays as it was known last of this attempt. Whose a query is a driver tells only while it
+    # runs, and whoever finds it ended wants to know whose it was.
+    last = before if is_of_attempt and seen.living_driver is not None else None
+    owner, failure, out_of_reach = reported.owner, reported.failure, dict[str, str | None]()
+    if last is not None and owner is None and not (seen.knows_all and reported.active is True):
+        owner = last.owner
+    if last is not None and failure is None and not (seen.knows_all or reported.active is True):
+        failure = last.failure
+    if last is not None and not seen.knows_exceptions:
+        out_of_reach = {source.name: source.out_of_reach for source in last.sources}
     sources = tuple(
         _source(
             source,
@@ -114,8 +123,8 @@ def _query(
     )
     return QueryStatus(
         name=name,
-        owner=_owner(reported, before if is_of_attempt else None, seen),
-        failure=_failure(reported, before if is_of_attempt else None, seen),
+        owner=owner,
+        failure=failure,
         backlog=backlog,
         reason=None if verdict.reason is None or is_at_rest else verdict.reason.value,
         since=moment(seen.now) if before is None or changed else before.since,
@@ -135,30 +144,6 @@ def _query(
         future_batches=_count(reported.future_batches) or None,
         sources=sources,
     )
-
-
-def _owner(reported: QueryMetrics, before: QueryStatus | None, seen: Seen) -> str | None:
-    """Return whose the last run is; where no run is known, whose it was known to be last in this attempt.
-
-    A driver tells it only while a query runs, and whoever finds a query ended wants to know whose it was.
-    """
-    if reported.owner is not None or before is None or seen.living_driver is None:
-        return reported.owner
-    return None if seen.knows_all and reported.active is True else before.owner
-
-
-def _failure(reported: QueryMetrics, before: QueryStatus | None, seen: Seen) -> str | None:
-    """Return what the query has failed of; where that is not known now, what was known last of this attempt."""
-    if reported.failure is not None or before is None or seen.living_driver is None:
-        return reported.failure
-    return None if seen.knows_all or reported.active is True else before.failure
-
-
-def _out_of_reach(before: QueryStatus | None, seen: Seen) -> Mapping[str, str | None]:
-    """Return why sources were out of reach as it was known last of this attempt, while nobody knows it now."""
-    if before is None or seen.living_driver is None or seen.knows_exceptions:
-        return {}
-    return {source.name: source.out_of_reach for source in before.sources}
 
 
 def _shown(declared: Iterable[str], reported: Iterable[str]) -> tuple[str, ...]:
