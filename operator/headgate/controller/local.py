@@ -22,7 +22,7 @@ from headgate.api.update_modes import UpdateMode
 from headgate.decision.driver import State, StepReason
 from headgate.decision.words import Words
 from headgate.errors import HeadgateError, TransientError
-from headgate.reconcile.edits import RESOURCE_CHANGED
+from headgate.reconcile.events import RESOURCE_CHANGED
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.ports import Event, Ports, Problem

@@ -32,7 +32,7 @@ from headgate.controller.record import ApplicationRecord, RefusedSpec, digest_of
 from headgate.decision.driver import Obstacle, State
 from headgate.errors import ApiRefused, ApiUnavailable, TransientError
 from headgate.key import Key, key_of
-from headgate.reconcile.edits import edit
+from headgate.reconcile.events import edit
 from headgate.reconcile.executors import hindrance_told, is_short
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import Kept, LoopMemory
