@@ -19,8 +19,7 @@ from headgate.adapters.local.resource_file import RESOURCE_FOUND, ResourceFile
 from headgate.api.application import SparkApplication
 from headgate.api.changes import changes, summary
 from headgate.api.update_modes import UpdateMode
-from headgate.decision.driver import State, StepReason
-from headgate.decision.words import Words
+from headgate.decision.driver import State, StepReason, Words
 from headgate.errors import HeadgateError, TransientError
 from headgate.reconcile.events import RESOURCE_CHANGED
 from headgate.reconcile.loop import Outcome, recall, reconcile
