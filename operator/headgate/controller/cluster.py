@@ -24,7 +24,7 @@ from headgate.adapters.kubernetes.events import Recorder
 from headgate.adapters.kubernetes.executor_pods import ExecutorLooks
 from headgate.adapters.kubernetes.history import Known, StoreHistory
 from headgate.adapters.kubernetes.names import drivers_of
-from headgate.adapters.kubernetes.writes import ReleaseApplication
+from headgate.adapters.kubernetes.writer import ReleaseApplication
 from headgate.adapters.metrics.poller import Measurements
 from headgate.api.crd import described
 from headgate.api.schema import Schema

@@ -23,8 +23,13 @@ from headgate.adapters.kubernetes.ports import (
 )
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.refusals import PredecessorRemains, Trouble, start_trouble, telling_trouble
-from headgate.adapters.kubernetes.writer import FRESH_SECONDS, Writer
-from headgate.adapters.kubernetes.writes import CreateDriver, PublishControl, WriteStatus
+from headgate.adapters.kubernetes.writer import (
+    FRESH_SECONDS,
+    CreateDriver,
+    PublishControl,
+    Writer,
+    WriteStatus,
+)
 from headgate.api.application import SparkApplication
 from headgate.api.status import SparkApplicationStatus
 from headgate.controller.checkpoint_owners import CheckpointOwners

@@ -17,7 +17,7 @@ from headgate.adapters.kubernetes.names import CONTROL, FINALIZER
 from headgate.adapters.kubernetes.pods import attempt_of, driver_of, is_ended
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.times import unix_time
-from headgate.adapters.kubernetes.writes import (
+from headgate.adapters.kubernetes.writer import (
     CreateDriver,
     EndPod,
     HoldApplication,

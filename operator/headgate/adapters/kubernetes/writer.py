@@ -1,4 +1,8 @@
-"""Carries out what a reconcile wants written: in order, one after the other, until one fails.
+"""What a reconcile wants written, as values, and who carries it out: in order, one after the other, until one fails.
+
+Each can be carried out twice, or by a process that does not know that it is not in charge any more, without harm: it
+names the very object that it means, and the application's status carries the version that the reconcile was decided
+on.
 
 What follows a write that fails is dropped. The reconcile is made again, from what is there then; whatever was done
 already is found done. One thing is not dropped: a driver that cannot be told anything more can be ended all the same,
@@ -8,24 +12,14 @@ and its application let go.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 from headgate.adapters.kubernetes.cache import application_of
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, ApiServer, Manifest
-from headgate.adapters.kubernetes.manifests import Owner
 from headgate.adapters.kubernetes.names import CONTROL, FINALIZER
 from headgate.adapters.kubernetes.pods import attempt_of, is_ended
 from headgate.adapters.kubernetes.refusals import NameIsTaken, PredecessorRemains
-from headgate.adapters.kubernetes.writes import (
-    CreateDriver,
-    EndPod,
-    HoldApplication,
-    PublishControl,
-    ReleaseApplication,
-    RemoveApplication,
-    Write,
-    WriteStatus,
-)
 from headgate.api.application import API_VERSION, KIND
 from headgate.api.labels import APPLICATION, DRIVER, ROLE, driver_name
 from headgate.clock import steady_seconds
@@ -39,6 +33,67 @@ that."""
 
 TELLING_SHARE = 0.5
 """Of that time, to tell a driver something: what is to be done to it then must not be too old because of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldApplication:
+    """Put our finalizer on the application, so that it cannot go before its driver has stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStatus:
+    """Write status and memory in one."""
+
+    status: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishControl:
+    """Put the control document on a driver pod."""
+
+    pod: str
+    uid: str
+    document: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDriver:
+    """Create a driver's pod."""
+
+    pod: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class EndPod:
+    """Delete a pod: ask the kubelet to end it within `grace_seconds`; `None`: within its own grace period.
+
+    One that has ended goes at once.
+    """
+
+    pod: str
+    uid: str
+    grace_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseApplication:
+    """Take our finalizer off."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveApplication:
+    """Delete the application."""
+
+
+Write = (
+    HoldApplication
+    | WriteStatus
+    | PublishControl
+    | CreateDriver
+    | EndPod
+    | ReleaseApplication
+    | RemoveApplication
+)
 
 
 class Writer:
@@ -59,7 +114,7 @@ class Writer:
     ) -> None:
         self._cluster = cluster
         self._key = key_of(application)
-        self._owner = Owner(key=self._key, uid=application["metadata"]["uid"])
+        self._uid = application["metadata"]["uid"]
         self._finalizers = list(application["metadata"].get("finalizers", ()))
         self._version = application["metadata"]["resourceVersion"]
         self._seen = seen
@@ -95,7 +150,7 @@ class Writer:
                     await self._set_finalizers([name for name in self._finalizers if name != FINALIZER])
             case RemoveApplication():
                 with suppress(ApiNotFound):
-                    await self._cluster.delete(APPLICATIONS, self._key, uid=self._owner.uid)
+                    await self._cluster.delete(APPLICATIONS, self._key, uid=self._uid)
             case WriteStatus(status=status):
                 await self._write_status(status)
             case PublishControl(pod=name, uid=uid, document=document):
@@ -117,7 +172,7 @@ class Writer:
         metadata = {
             "name": self._key.name,
             "namespace": self._key.namespace,
-            "uid": self._owner.uid,
+            "uid": self._uid,
             "resourceVersion": self._version,
         }
         manifest = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "status": status}
@@ -126,7 +181,7 @@ class Writer:
         self.has_written_status, self.status = True, answer.get("status")
 
     async def _set_finalizers(self, finalizers: Sequence[str]) -> None:
-        metadata = {"uid": self._owner.uid, "resourceVersion": self._version, "finalizers": list(finalizers)}
+        metadata = {"uid": self._uid, "resourceVersion": self._version, "finalizers": list(finalizers)}
         self._learn(await self._cluster.patch(APPLICATIONS, self._key, {"metadata": metadata}))
 
     def _learn(self, application: Manifest) -> None:
