@@ -42,9 +42,11 @@ def read(file: str) -> "LoadedFile":
     """Read a file, or standard input for `-`; raise UsageError where there is nothing to read."""
     from pathlib import Path
 
-    from headgate.api.load import load_file, load_stream
+    from headgate.api.load import MOST_BYTES, load_bytes, load_file
 
-    return load_stream(typer.get_binary_stream("stdin"), "-") if file == "-" else load_file(Path(file))
+    if file != "-":
+        return load_file(Path(file))
+    return load_bytes(typer.get_binary_stream("stdin").read(MOST_BYTES + 1), "-")
 
 
 def report(result: "LoadedFile") -> None:

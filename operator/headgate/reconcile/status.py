@@ -49,6 +49,7 @@ UNITS = {
     "none": OffsetUnit.NONE,
 }
 """The read limit that the driver reports, as the status calls it."""
+_ANSWERS = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}
 
 
 def status_of(
@@ -165,10 +166,11 @@ def _source(  # noqa: PLR0913  what is reported of it, and what else bears on it
     held_by: str | None,
     alignment: AlignmentStatus | None,
 ) -> SourceStatus:
+    votes = {} if verdict is None else verdict.votes
     return SourceStatus(
         name=name,
         out_of_reach=reported.out_of_reach or out_of_reach,
-        votes=Votes() if verdict is None else _votes(verdict),
+        votes=Votes(**{VOTERS[reason]: _ANSWERS[vote] for reason, vote in votes.items()}),
         watermark_lag=measured(reported.watermark_lag_seconds),
         watermark_held_by_partition=reported.watermark_held_by_partition,
         snapshot_problem=reported.snapshot_problem,
@@ -178,11 +180,6 @@ def _source(  # noqa: PLR0913  what is reported of it, and what else bears on it
         held="Stopping" if held_by == HeldBy.STOP else held_by,
         unit=UNITS.get(reported.read_limit or ""),
     )
-
-
-def _votes(verdict: SourceVerdict) -> Votes:
-    words = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}
-    return Votes(**{VOTERS[reason]: words[vote] for reason, vote in verdict.votes.items()})
 
 
 def _summary(queries: tuple[QueryStatus, ...], *, is_at_rest: bool) -> Summary:

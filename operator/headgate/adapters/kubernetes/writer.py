@@ -161,7 +161,10 @@ class Writer:
             case CreateDriver(pod=pod):
                 await self._create(pod)
             case EndPod(pod=name, uid=uid, grace_seconds=grace):
-                await self._end_pod(name, uid, grace)
+                try:
+                    await self._cluster.delete(PODS, self._at(name), uid=uid, grace_seconds=grace)
+                except (ApiNotFound, ApiConflict):  # it is not there any more, or is another one by now
+                    self._gone(self._pod(name, uid))
             case other:
                 assert_never(other)
 
@@ -205,7 +208,12 @@ class Writer:
 
         Where it is not to be seen as a driver, no other decision would come of that.
         """
-        await self._require_no_predecessor(attempt_of(pod) or 0)
+        if (attempt := attempt_of(pod) or 0) > 1:
+            # The driver before this one, by its name: whoever takes its labels off hides it, and no more.
+            before = driver_name(self._key.name, attempt - 1)
+            with suppress(ApiNotFound):
+                if not is_ended(await self._cluster.get(PODS, self._at(before))):
+                    raise PredecessorRemains(self._key, before)
         self._require_fresh()
         try:
             self._seen(await self._cluster.create(PODS, pod))
@@ -216,22 +224,6 @@ class Writer:
                 if application_of(found) != self._key:
                     raise NameIsTaken(self._key, pod["metadata"]["name"]) from None
             raise
-
-    async def _require_no_predecessor(self, attempt: int) -> None:
-        """Look for the driver before this one by its name: whoever takes its labels off hides it, and no more."""
-        if attempt <= 1:
-            return
-        name = driver_name(self._key.name, attempt - 1)
-        with suppress(ApiNotFound):
-            if not is_ended(await self._cluster.get(PODS, self._at(name))):
-                raise PredecessorRemains(self._key, name)
-
-    async def _end_pod(self, name: str, uid: str, grace_seconds: int | None) -> None:
-        """Delete the pod. One that is not there any more, or is another one by now, is known to be gone."""
-        try:
-            await self._cluster.delete(PODS, self._at(name), uid=uid, grace_seconds=grace_seconds)
-        except (ApiNotFound, ApiConflict):
-            self._gone(self._pod(name, uid))
 
     def _pod(self, name: str, uid: str) -> Manifest:
         """Return as much of a pod as it takes to say that it is gone."""

@@ -126,18 +126,15 @@ class Cluster:
         here = [application["metadata"]["name"] for application in self.applications()]
         if hint := did_you_mean(name, here):
             return f"{missing}{hint}"
-        if elsewhere := self._namespaces_with(name):
+        elsewhere: list[str] = []
+        with suppress(HeadgateError):  # who may see one namespace only is told of that one
+            everywhere = map(key_of, self.applications(everywhere=True))
+            elsewhere = sorted(key.namespace for key in everywhere if key.name == name)
+        if elsewhere:
             return f"{missing}, but in {', '.join(elsewhere)}; give that with -n"
         return (
             f"{missing}, which has: {', '.join(sorted(here)[:10])}" if here else f"{missing}, which has none"
         )
-
-    def _namespaces_with(self, name: str) -> list[str]:
-        try:
-            everywhere = map(key_of, self.applications(everywhere=True))
-        except HeadgateError:  # who may see one namespace only is told of that one
-            return []
-        return sorted(key.namespace for key in everywhere if key.name == name)
 
 
 def require_name(name: str, what: str) -> None:

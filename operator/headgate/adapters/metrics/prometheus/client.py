@@ -94,7 +94,7 @@ class PrometheusClient:
         self._credentials = Credentials(options)
         self._verify = True if options.ca_file is None else str(options.ca_file)
         self._session = requests.Session()
-        self._session.headers["Accept-Encoding"] = "identity"  # packing costs both sides more than the way does
+        self._session.headers["Accept-Encoding"] = "identity"  # to pack costs both more than the way does
         self._session.mount(self.url, _Adapter())
 
     def ask(  # noqa: PLR0913  each is a parameter of the API

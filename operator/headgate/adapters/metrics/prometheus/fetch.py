@@ -129,25 +129,20 @@ class Fetch:
         left = TRIES
         while True:
             left -= 1
+            without = "|".join(sorted(self.left_out))
+            matchers = _both(self._matchers, f'namespace!~"{without}"') if without else self._matchers
             try:
-                return self._client.ask(query(self._matching()), decoder, at=at, lookback=lookback)
+                return self._client.ask(query(matchers), decoder, at=at, lookback=lookback)
             except TooMuch as failure:
-                if failure.namespace is None or not left:
+                if (namespace := failure.namespace) is None or not left:
                     raise
-                self._leave_out(failure.namespace)
-
-    def _matching(self) -> str:
-        without = "|".join(sorted(self.left_out))
-        return _both(self._matchers, f'namespace!~"{without}"') if without else self._matchers
-
-    def _leave_out(self, namespace: str) -> None:
-        if namespace not in self._left_out:
-            log.warning(
-                "Prometheus has too many series of this namespace's drivers: they are left out for "
-                f"{LEFT_OUT_SECONDS / 60:.0f} minutes, and nothing is known of its applications",
-                namespace=namespace,
-            )
-        self._left_out[namespace] = self._clock() + LEFT_OUT_SECONDS
+                if namespace not in self._left_out:
+                    log.warning(
+                        "Prometheus has too many series of this namespace's drivers: they are left out for "
+                        f"{LEFT_OUT_SECONDS / 60:.0f} minutes, and nothing is known of its applications",
+                        namespace=namespace,
+                    )
+                self._left_out[namespace] = self._clock() + LEFT_OUT_SECONDS
 
 
 def _result(future: Future[Vector[Labels]]) -> Vector[Labels] | QueryFailure:
