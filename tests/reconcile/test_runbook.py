@@ -21,8 +21,7 @@ from headgate.reconcile import (
     events,
     executors,
     no_lag,
-    readiness,
-    refused,
+    status,
 )
 from headgate.reconcile.ports import OutageReason
 from headgate_contract import RefusalReason
@@ -44,8 +43,7 @@ def declared_reasons() -> set[str]:
             events,
             executors,
             no_lag,
-            readiness,
-            refused,
+            status,
             local_run,
             local_session,
             resource_file,

@@ -42,8 +42,8 @@ from headgate.reconcile.executors import hindrance_told, is_short
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import Kept, LoopMemory
 from headgate.reconcile.ports import Event, Metrics, Ports, WritePolicy
-from headgate.reconcile.refused import INVALID_SPEC, refused_status, with_end
 from headgate.reconcile.report import next_write_at, taken_over
+from headgate.reconcile.status import INVALID_SPEC, refused_status, with_end
 
 log = structlog.get_logger("headgate")
 

@@ -18,13 +18,13 @@ from headgate.api.wording import listed
 from headgate.decision.backlog_conf import ConfReason
 from headgate.decision.driver import Start, State, StepReason
 from headgate.reconcile.backlog_conf import BACKLOG_SPARK_CONF, WORTH_AN_EVENT, sentence
+from headgate.reconcile.conditions import STREAMING_QUERY_FAILED
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.document import declares_the_same
 from headgate.reconcile.executors import EXECUTORS_MISSING
 from headgate.reconcile.no_lag import NO_EVENT_TIME, untold_lag
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import Event, Problem
-from headgate.reconcile.readiness import STREAMING_QUERY_FAILED
 from headgate.reconcile.readings import QueryMetrics
 from headgate.reconcile.times import duration_text
 

@@ -188,7 +188,7 @@ class LoopMemory:
     executors_short_since: float | None = None
     """Unix time since which the driver has had fewer executors than it is to have; `None`: it has them."""
     flapping_until: float = 0.0
-    """Unix time until which the writes for flapping so far count (`flapping`)."""
+    """Unix time until which the writes for flapping so far count (`significance`)."""
 
     def having_written_status(self, write_policy: WritePolicy, now: float) -> LoopMemory:
         return replace(

@@ -6,7 +6,9 @@ the status before. What is not known is left out.
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
+from typing import Final
 
 from headgate.api.annotations import SourceId
 from headgate.api.application import SparkApplication
@@ -24,9 +26,13 @@ from headgate.api.status import (
     Summary,
     Votes,
 )
+from headgate.decision.booking import unbooked_end, with_exit
+from headgate.decision.driver import History, SeenDriver, State
+from headgate.decision.lifecycle import how_it_ended
 from headgate.decision.verdict import SourceVerdict
 from headgate.decision.voters import Reason
 from headgate.reconcile.alignment import alignment_statuses, groups
+from headgate.reconcile.answers import FALSE, TRUE, Untimed
 from headgate.reconcile.conditions import conditions
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.grant import grant_reason
@@ -39,6 +45,9 @@ from headgate_contract.held import HeldBy
 
 MOST_SOURCES = 64
 """The most sources of a query that its status tells of."""
+
+INVALID_SPEC: Final = "InvalidSpec"
+"""The spec passed the API server and cannot be acted on; what was in force before stays so."""
 
 UNITS = {
     "offsets": OffsetUnit.OFFSETS,
@@ -208,3 +217,53 @@ def _backlog(query: QueryStatus) -> str | None:
 
 def _count(value: float | None) -> int | None:
     return None if value is None else max(0, round(value))
+
+
+def with_end(message: str, driver: SeenDriver | None, history: History, now: float) -> str:
+    """Return `message` with the end of the driver, where that is news."""
+    end = unbooked_end(driver, history, now)
+    if end is None:
+        return message
+    attempt = history.attempt if driver is None else max(history.attempt, driver.attempt)
+    how = how_it_ended(with_exit(replace(history, attempt=attempt), end))
+    return f"its driver has ended ({how}), and the spec cannot be acted on: {message}"
+
+
+def refused_status(  # noqa: PLR0913  what was, what is, and when
+    before: SparkApplicationStatus | None,
+    message: str,
+    *,
+    driver: SeenDriver | None,
+    history: History,
+    generation: int,
+    now: float,
+) -> SparkApplicationStatus:
+    """Return `before` with the word that this generation is refused, and why, and with what became of the driver.
+
+    The API server checks what its rules can see; the rest is found here, and so is a resource that another version of
+    the CRD let through. Nothing is done about it but to say so: a driver that runs goes on with what it has. One that
+    ends meanwhile is not started again, since nobody knows with what; so that is said as well.
+    """
+    status = before or SparkApplicationStatus(state=State.PENDING)
+    message = with_end(message, driver, history, now)
+    known = {condition.type: condition for condition in status.conditions}
+    said = {
+        kind: Untimed(kind, answer, INVALID_SPEC, message).condition(known.get(kind), generation, now)
+        for kind, answer in (("Ready", FALSE), ("Reconciling", FALSE), ("Stalled", TRUE))
+    }
+    told = tuple((known | said).values())
+    state = _state_of(driver, history, now) or status.state
+    changes = {"state": state, "observed_generation": generation, "conditions": told}
+    return status.model_copy(update=changes)
+
+
+def _state_of(driver: SeenDriver | None, history: History, now: float) -> State | None:
+    """Return where the driver is in its life; `None`: nothing has become of it since that was told last."""
+    if driver is not None and driver.exit is None:
+        if driver.is_leaving:
+            return State.STOPPING
+        return State.RUNNING if driver.is_ready else State.STARTING
+    end = unbooked_end(driver, history, now)
+    if end is None:
+        return None
+    return State.COMPLETED if end.code == 0 else State.FAILED
