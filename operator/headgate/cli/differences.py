@@ -1,7 +1,5 @@
 """What `headgate explain --diff` prints: a table in a terminal, a line for each change elsewhere, or JSON."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import Counter

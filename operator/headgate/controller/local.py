@@ -5,8 +5,6 @@ rest: it asks the driver to end at a batch boundary, waits, and gives up on it a
 request shortens the grace to nothing.
 """
 
-from __future__ import annotations
-
 import random
 import signal
 import time

@@ -8,8 +8,6 @@ mended by a restart of the operator.
 The probes are served from a thread of their own, or a blocked event loop could not say so.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

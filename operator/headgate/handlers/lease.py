@@ -11,8 +11,6 @@ the shorter one, so it has ended before they act, whatever their clocks say: onl
 times that are written down. They are measured on a clock that goes on while the machine is suspended.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -63,7 +61,7 @@ class ElectionRecord:
     version: str
 
     @classmethod
-    def of(cls, manifest: Manifest) -> ElectionRecord:
+    def of(cls, manifest: Manifest) -> "ElectionRecord":
         """Read a Lease; what is missing counts as not held."""
         spec = manifest.get("spec") or {}
         return cls(

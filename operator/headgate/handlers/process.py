@@ -6,8 +6,6 @@ exits with 0. Whatever else ends it ends it quickly, with 1: everything is level
 remedy, and no state in between is worth defending. A lost lease ends it at once, whatever it was about to do.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import signal

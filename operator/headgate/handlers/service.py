@@ -5,8 +5,6 @@ start a second one. Nor before the metrics were looked at, unless they do not co
 that nothing is known, and five seconds later what was known all the time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -56,7 +54,7 @@ class Instruments:
     decision_log: DecisionLog
 
     @classmethod
-    def of(cls, settings: Settings) -> Instruments:
+    def of(cls, settings: Settings) -> "Instruments":
         metrics = OperatorMetrics()
         return cls(metrics, Health(Timeouts(tick=settings.tick.total_seconds())), DecisionLog(metrics))
 

@@ -7,8 +7,6 @@ changes. A handler takes one object in and queues one key; it decides nothing.
 Kopf hears of an object that vanished while a watch was away by no means at all; `resync.py` finds those.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -11,8 +11,6 @@ minute. So a status is written for nothing but flapping at once while that is ra
 is written is always what is so at that moment, and every other write tells it as well.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
@@ -44,7 +42,7 @@ class Number(NamedTuple):
     value: float | None
     floor: float
 
-    def has_moved_to(self, other: Number) -> bool:
+    def has_moved_to(self, other: "Number") -> bool:
         """Return whether the way to `other` is worth a write."""
         if self.value is None or other.value is None:
             return self.value is not other.value

@@ -6,8 +6,6 @@ ended only when its whole process group is gone, because the JVM outlives a kill
 and as long as it lives it may write to the checkpoint.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -4,8 +4,6 @@ Calls are short: whoever waits at a terminal wants an answer, and the next try i
 `ApiUnavailable`, `ApiRefused`, `ApiNotFound` or `ApiConflict`, each with one sentence and a remedy.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -90,7 +88,7 @@ class Cluster:
         """
         return self._named(name, lambda api: api.patch(APPLICATIONS, Key(self.namespace, name), patch))
 
-    def validated(self, manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, tuple[Finding, ...]]:
+    def validated(self, manifest: Mapping[str, Any]) -> "tuple[SparkApplication | None, tuple[Finding, ...]]":
         """Return what an application of the cluster declares, or None, and the findings.
 
         As for the operator, what a newer CRD has filled in counts as not set. It is asked for where one is refused.

@@ -4,8 +4,6 @@ The driver is a subprocess, its metrics are scraped from it directly, its contro
 status is what is on the screen. It is the same loop that an operator runs, so what works here works there.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import shutil
