@@ -36,7 +36,6 @@ STOPPING, STOPPED = "Stopping", "Stopped"
 STATE_FOLDER = "StateFolder"
 """A file of the state folder is damaged, or cannot be written."""
 
-
 ON_ONE_MACHINE: Final = Words(
     try_again="run headgate local again", comes_back="", memory_setting="driver.memory"
 )

@@ -17,7 +17,6 @@ EVERY_SECONDS = 60.0
 THAWED_EVERY = 60
 """Freezes between two looks at everything."""
 
-
 YOUNG_OBJECTS = 10_000
 """New objects until those are looked at; at every tenth time those that survived the last ten as well."""
 NEVER = 1_000_000_000

@@ -29,7 +29,6 @@ from headgate_contract.foreign import scrubbed
 Manifest = dict[str, Any]
 """An object of the API, as JSON."""
 
-
 TIMEOUT_SECONDS = 10.0
 """Seconds for one call, from the first byte sent to the last one read."""
 

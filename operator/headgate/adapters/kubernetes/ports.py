@@ -39,7 +39,6 @@ KILL_GRACE_SECONDS = 1
 """The least that still leaves it to the kubelet to say that the container has ended: with 0 the API server
 forgets the pod at once, and what runs on a node that does not answer goes on writing."""
 
-
 FOLLOW_BY_THEMSELVES = frozenset({StepReason.WAITING_FOR_DRIVER})
 """Reasons that are in the status, and not worth an object each: a driver that was started is waited for."""
 

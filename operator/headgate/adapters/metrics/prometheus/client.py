@@ -67,7 +67,6 @@ _CHUNK_BYTES = 1024 * 1024
 USUAL_LOOKBACK = 300.0
 """Seconds; Prometheus' own."""
 
-
 Queried = Callable[[float, str | None], None]
 """Told of each query: how many seconds it took, and the reason if it brought nothing."""
 
