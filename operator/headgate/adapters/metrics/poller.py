@@ -43,12 +43,23 @@ class Poller(Measurements, Protocol):
 NOBODY_TO_ASK = Outage(OutageReason.NOT_ASKED, "the operator has no Prometheus to ask; set prometheusUrl")
 
 
-class NoPrometheus(Poller):
+class NoPrometheus:
     """Stands where there is no Prometheus, and is the port of every application as well: each is told so.
 
-    It does nothing else. Drivers run all the same; what depends on metrics stays unknown, which ends no backlog and
-    begins none.
+    Drivers run all the same; what depends on metrics stays unknown, which ends no backlog and begins none.
     """
+
+    def watch(self, key: Key, application: SparkApplication) -> None:
+        """Do nothing: there is nobody to ask."""
+
+    def forget(self, key: Key) -> None:
+        """Do nothing."""
+
+    def reconciled(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
+        """Do nothing: no tick brings a reconcile."""
+
+    def unchanged_until(self, key: Key) -> float | None:  # noqa: ARG002
+        return None
 
     def metrics(self, key: Key) -> Metrics:  # noqa: ARG002
         return self
@@ -58,6 +69,9 @@ class NoPrometheus(Poller):
 
     def poll(self, now: float) -> Collection[Key]:  # noqa: ARG002
         return ()
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 class ChosenPoller:
