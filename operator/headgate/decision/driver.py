@@ -3,6 +3,8 @@
 Times are seconds on one clock, that of whoever observes.
 """
 
+from __future__ import annotations  # as text: the codec reads them
+
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -224,7 +226,7 @@ class History:
             if (count := getattr(self, name)) < 0:
                 raise ValueError(f"{name}: expected at least 0, got {count}")
 
-    def forgiven(self) -> "History":
+    def forgiven(self) -> History:
         """Return it where its end counts no more, nor what came before: a person has seen to it, or asked for it."""
         return replace(self, planned=True, failures=0, disruptions=0, retry_at=None, locked_out_since=None)
 

@@ -6,6 +6,8 @@ attempt. All else is measured anew each time, so a restarted operator that reads
 it had never been away. The caller keeps the memory; JSON is its form at rest.
 """
 
+from __future__ import annotations  # as text: the codec reads them
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -21,7 +23,7 @@ class Memory:
     """True: the driver of this attempt votes by lag itself; `None`: it does not, as far as it has been heard."""
     latches: Mapping[str, Mapping[str, Latch]] = field(default_factory=dict)
 
-    def for_attempt(self, attempt: int, *, kept: bool) -> "Memory":
+    def for_attempt(self, attempt: int, *, kept: bool) -> Memory:
         """Return what `attempt` may remember: all of its own; of another one nothing, unless it is `kept`."""
         if attempt == self.attempt:
             return self

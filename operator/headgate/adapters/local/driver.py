@@ -6,6 +6,8 @@ ended only when its whole process group is gone, because the JVM outlives a kill
 and as long as it lives it may write to the checkpoint.
 """
 
+from __future__ import annotations  # as text: the codec reads them
+
 import json
 import os
 import shlex
