@@ -9,6 +9,7 @@ Kopf hears of an object that vanished while a watch was away by no means at all;
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from typing import Any
 
 import aiohttp
@@ -192,9 +193,7 @@ class _Backoffs:
     """Pauses without an end: an API server that is gone for an hour comes back, and so shall its watches."""
 
     def __iter__(self) -> Iterator[float]:
-        yield from (0.5, 1, 2, 4)
-        while True:
-            yield 8
+        return chain((0.5, 1, 2, 4), repeat(8))
 
 
 class _NoStorage(kopf.DiffBaseStorage, kopf.ProgressStorage):
