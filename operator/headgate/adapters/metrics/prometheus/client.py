@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import requests
 from requests import PreparedRequest
 from requests.adapters import HTTPAdapter
-from requests.auth import AuthBase, HTTPBasicAuth
+from requests.auth import HTTPBasicAuth
 from urllib3 import HTTPResponse
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 from urllib3.util.ssl_ import create_urllib3_context
@@ -90,7 +90,7 @@ class PrometheusClient:
         self._timeout_seconds = timeout_seconds
         self._largest_bytes = largest_bytes
         self._queried = queried
-        self._credentials = Credentials(options)
+        self._options = options
         self._verify = True if options.ca_file is None else str(options.ca_file)
         self._session = requests.Session()
         self._session.headers["Accept-Encoding"] = "identity"  # to pack costs both more than the way does
@@ -144,7 +144,7 @@ class PrometheusClient:
                 f"{self.url}/api/v1/query",
                 data=params,
                 headers=headers,
-                auth=self._credentials,
+                auth=self._signed,
                 verify=self._verify,
                 timeout=self._timeout_seconds,
                 stream=True,
@@ -165,6 +165,20 @@ class PrometheusClient:
             kind = response.headers.get("Content-Type", "something without a type")
             raise QueryFailure(OutageReason.MALFORMED, f"answers with {kind}, not JSON: {_WRONG_URL}")
         return body
+
+    def _signed(self, request: PreparedRequest) -> PreparedRequest:
+        """Sign a request with what the files hold at that moment; raises QueryFailure when one cannot be read.
+
+        Tokens of service accounts are rotated within the hour, so files are read for each request: a few kilobytes at
+        a few requests in five seconds, and no moment at which the old one is still in use.
+        """
+        options = self._options
+        if options.bearer_token_file is not None:
+            request.headers["Authorization"] = f"Bearer {_secret(options.bearer_token_file)}"
+        elif options.username is not None:
+            password = "" if options.password_file is None else _secret(options.password_file)
+            HTTPBasicAuth(options.username, password)(request)
+        return request
 
 
 class _Adapter(HTTPAdapter):
@@ -247,27 +261,6 @@ def _cause(problem: BaseException) -> str:
         reason = getattr(problem, "reason", None)
         inner = next((one for one in (reason, first) if isinstance(one, BaseException)), problem.__cause__)
     return getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
-
-
-class Credentials(AuthBase):
-    """Signs each request with what the files hold at that moment.
-
-    Tokens of service accounts are rotated within the hour, so files are read for each request: a few kilobytes at a
-    few requests in five seconds, and no moment at which the old one is still in use.
-    """
-
-    def __init__(self, options: PrometheusOptions) -> None:
-        self._options = options
-
-    def __call__(self, request: PreparedRequest) -> PreparedRequest:
-        """Add the header; raises QueryFailure when a file cannot be read."""
-        options = self._options
-        if options.bearer_token_file is not None:
-            request.headers["Authorization"] = f"Bearer {_secret(options.bearer_token_file)}"
-        elif options.username is not None:
-            password = "" if options.password_file is None else _secret(options.password_file)
-            HTTPBasicAuth(options.username, password)(request)
-        return request
 
 
 def _secret(file: Path) -> str:
