@@ -137,8 +137,8 @@ def probed(server: BoundedServer, path: str) -> tuple[int, str]:
 
 def test_probes_answer_on_an_address_of_ipv6(watched: Watched) -> None:
     with serving(watched, "::1") as server:
-        with urllib.request.urlopen(f"http://[::1]:{server.server_port}/healthz", timeout=60) as answer:
-            assert answer.read() == b"ok\n"
+        answer = urllib.request.urlopen(f"http://[::1]:{server.server_port}/healthz", timeout=60)
+        assert answer.read() == b"ok\n"
 
 
 def test_probes_answer_on_every_address_where_none_is_given(watched: Watched) -> None:
