@@ -49,11 +49,8 @@ EXACT_SECONDS = 0.1
 class Fetch:
     """Asks what the poller wants to know."""
 
-    def __init__(
-        self, options: PrometheusOptions, queried: Queried, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, options: PrometheusOptions, queried: Queried) -> None:
         self._matchers = options.matchers
-        self._clock = clock
         self._left_out: dict[str, float] = {}
         """Namespaces, and when they are asked for again."""
         self._client = PrometheusClient(options, timeout_seconds=options.timeout_seconds, queried=queried)
@@ -68,7 +65,7 @@ class Fetch:
 
     def begin(self, applications: int) -> None:
         """Begin a look at so many applications."""
-        now = self._clock()
+        now = time.monotonic()
         self._left_out = {name: until for name, until in self._left_out.items() if until > now}
         self._client.expect(applications)
 
@@ -142,7 +139,7 @@ class Fetch:
                         f"{LEFT_OUT_SECONDS / 60:.0f} minutes, and nothing is known of its applications",
                         namespace=namespace,
                     )
-                self._left_out[namespace] = self._clock() + LEFT_OUT_SECONDS
+                self._left_out[namespace] = time.monotonic() + LEFT_OUT_SECONDS
 
 
 def _result(future: Future[Vector[Labels]]) -> Vector[Labels] | QueryFailure:

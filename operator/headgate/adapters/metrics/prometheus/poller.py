@@ -49,7 +49,6 @@ class PrometheusPoller:
     def __init__(
         self, options: PrometheusOptions, queried: Queried = ignore, clock: Callable[[], float] = time.time
     ) -> None:
-        self._options = options
         self._clock = clock
         self._due = Due(self._said)
         self._fetch = Fetch(options, queried)
