@@ -8,8 +8,6 @@ The docstring under a setting is its description in `docs/operations.md`, so it 
 like that, and addresses are `…_bind_address`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

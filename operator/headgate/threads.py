@@ -7,8 +7,6 @@ Calls are of groups, none of which may keep the others waiting: a group has a sh
 processor time, and groups take turns. So whoever makes calls that hang, or that cost much, waits for himself.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headgate.adapters.local.driver_log import DriverLog
-from headgate.adapters.local.files import ControlFile, StatusFile, StoreFile
+from headgate.adapters.local.files import StateFiles
 from headgate.adapters.local.resource_file import (
     RESOURCE_FOUND,
     RESOURCE_MISSING,
@@ -17,6 +17,7 @@ from headgate.adapters.local.resource_file import (
     ResourceFile,
     folder_of,
 )
+from headgate.adapters.local.state_dir import StateDir
 from headgate.api.application import SparkApplication
 from headgate.api.status import SparkApplicationStatus
 from headgate.decision.driver import State
@@ -29,8 +30,12 @@ DOCUMENT = ControlDocument(
 )
 
 
+def state_files(folder: Path) -> StateFiles:
+    return StateFiles(StateDir(folder), [].append)
+
+
 def test_a_control_document_is_read_back_as_it_was_written(tmp_path: Path) -> None:
-    file = ControlFile(tmp_path / "control.json")
+    file = state_files(tmp_path)
     assert file.published() is None
     file.publish(DOCUMENT)
     assert file.published() == DOCUMENT
@@ -41,14 +46,14 @@ def test_a_control_document_is_read_back_as_it_was_written(tmp_path: Path) -> No
 def test_a_control_document_that_cannot_be_read_counts_as_absent(text: str, tmp_path: Path) -> None:
     path = tmp_path / "control.json"
     path.write_text(text)
-    assert ControlFile(path).published() is None
+    assert state_files(tmp_path).published() is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "null", '"x"', "[" * 100_000])
 def test_a_damaged_memory_is_set_aside_and_told(text: str, tmp_path: Path) -> None:
     path, complaints = tmp_path / "memory.json", []
     path.write_text(text)
-    store = StoreFile(path, complaints.append)
+    store = StateFiles(StateDir(tmp_path), complaints.append)
     assert store.load() is None
     assert len(complaints) == 1
     assert str(path) in complaints[0]
@@ -59,7 +64,7 @@ def test_a_damaged_memory_is_set_aside_and_told(text: str, tmp_path: Path) -> No
 
 
 def test_a_status_is_read_back_and_a_damaged_one_counts_as_none(tmp_path: Path) -> None:
-    file = StatusFile(tmp_path / "status.json")
+    file = state_files(tmp_path)
     assert file.last() is None
     status = SparkApplicationStatus(state=State.RUNNING, attempt=2)
     file.write(status)
@@ -291,7 +296,7 @@ def test_a_file_that_is_not_there_is_a_mistake_in_the_command(tmp_path: Path) ->
 
 
 def test_a_folder_that_cannot_be_written_is_named_and_leaves_the_old_content(tmp_path: Path) -> None:
-    file = ControlFile(tmp_path / "gone" / "control.json")
+    file = state_files(tmp_path / "gone")
     with pytest.raises(TransientError, match=r"gone/control.json cannot be written"):
         file.publish(DOCUMENT)
 
@@ -299,4 +304,4 @@ def test_a_folder_that_cannot_be_written_is_named_and_leaves_the_old_content(tmp
 def test_a_folder_where_a_file_should_be_is_named_and_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "control.json").mkdir()
     with pytest.raises(TransientError, match=r"control\.json cannot be read: Is a directory"):
-        ControlFile(tmp_path / "control.json").published()
+        state_files(tmp_path).published()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from headgate.controller.lines import SHORT
-from headgate.controller.queue import Backoff, WorkQueue
+from headgate.controller.queue import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, WorkQueue
 
 
 @dataclass
@@ -197,10 +197,9 @@ def test_a_key_that_is_done_with_is_forgotten() -> None:
 
 @given(st.integers(1, 10_000), st.floats(0, 1))
 def test_a_pause_is_between_half_of_it_and_all_of_it(failures: int, jitter: float) -> None:
-    backoff = Backoff(first=0.5, longest=30)
-    whole = min(30, 0.5 * 2 ** min(failures - 1, 64))
+    whole = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(failures - 1, 64))
 
-    assert whole / 2 <= backoff.delay(failures, jitter) <= whole
+    assert whole / 2 <= WorkQueue()._pause(failures, jitter) <= whole
 
 
 class Machine(RuleBasedStateMachine):

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from headgate.controller.queue import Backoff
 from headgate.controller.workers import Workers
 from headgate.errors import ApiUnavailable, TransientError
 from headgate.key import Key
@@ -108,8 +107,7 @@ def test_a_reconcile_that_fails_is_made_again_and_the_others_go_on(error: Except
         workers.add(B)
         await until(lambda: tries.count(A) == 3 and B in tries)
 
-    backoff = Backoff(first=0.001)
-    working(test, Workers(reconcile, 4, reconciled=lambda how, _seconds: told.append(how), backoff=backoff))
+    working(test, Workers(reconcile, 4, reconciled=lambda how, _seconds: told.append(how), first_pause=0.001))
     assert sorted(told) == sorted([result, result, "done", "done"])
 
 

@@ -26,10 +26,10 @@ from headgate.decision.driver import (
     StepReason,
     Stop,
     Wait,
+    Words,
 )
 from headgate.decision.lifecycle import next_step
 from headgate.decision.situation import PATIENCE_SECONDS
-from headgate.decision.words import Words
 from headgate_contract.codec import decode, encode
 from headgate_contract.exit_codes import ExitCode
 

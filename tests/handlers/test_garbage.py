@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from headgate.handlers import garbage
-from headgate.handlers.garbage import set_aside
+from headgate.handlers import service
+from headgate.handlers.service import set_aside
 
 
 @pytest.fixture(autouse=True)
@@ -43,12 +43,12 @@ def test_what_has_survived_is_frozen_and_garbage_is_not() -> None:
     assert not there()
 
 
-@pytest.mark.parametrize(("busy", "looks"), [(3, 4), (10**6, garbage.MOMENTS)])
+@pytest.mark.parametrize(("busy", "looks"), [(3, 4), (10**6, service.MOMENTS)])
 def test_old_objects_are_looked_at_when_nothing_is_under_way_or_all_the_same(
     monkeypatch: pytest.MonkeyPatch, busy: int, looks: int
 ) -> None:
-    monkeypatch.setattr(garbage, "EVERY_SECONDS", 0)
-    monkeypatch.setattr(garbage, "MOMENT_SECONDS", 0)
+    monkeypatch.setattr(service, "EVERY_SECONDS", 0)
+    monkeypatch.setattr(service, "MOMENT_SECONDS", 0)
     done: list[str] = []
     monkeypatch.setattr(gc, "collect", lambda: done.append("collected"))
 

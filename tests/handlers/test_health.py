@@ -5,12 +5,14 @@ from __future__ import annotations
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
 
-from headgate.handlers.health import Health, ProbeServer, Timeouts
+from headgate.handlers.health import Health, Timeouts, serve_probes
 from headgate_contract.listening import every_address
+from headgate_contract.serving import BoundedServer
 
 
 @dataclass
@@ -112,39 +114,39 @@ def test_what_keeps_it_from_starting_makes_it_not_ready_and_not_dead(watched: Wa
     assert watched.health.not_alive() is None
 
 
+@contextmanager
+def serving(watched: Watched, host: str = "127.0.0.1") -> Iterator[BoundedServer]:
+    with serve_probes(watched.health, (host, 0)) as server:
+        yield server
+        server.shutdown()
+
+
 @pytest.fixture
-def server(watched: Watched) -> Iterator[ProbeServer]:
-    server = ProbeServer(watched.health, ("127.0.0.1", 0))
-    yield server
-    server.close()
+def server(watched: Watched) -> Iterator[BoundedServer]:
+    with serving(watched) as server:
+        yield server
 
 
-def probed(server: ProbeServer, path: str) -> tuple[int, str]:
+def probed(server: BoundedServer, path: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=60) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}{path}", timeout=60) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
 
 
 def test_probes_answer_on_an_address_of_ipv6(watched: Watched) -> None:
-    server = ProbeServer(watched.health, ("::1", 0))
-    try:
-        with urllib.request.urlopen(f"http://[::1]:{server.port}/healthz", timeout=60) as answer:
-            assert answer.read() == b"ok\n"
-    finally:
-        server.close()
+    with serving(watched, "::1") as server:
+        answer = urllib.request.urlopen(f"http://[::1]:{server.server_port}/healthz", timeout=60)
+        assert answer.read() == b"ok\n"
 
 
 def test_probes_answer_on_every_address_where_none_is_given(watched: Watched) -> None:
-    server = ProbeServer(watched.health, (every_address(), 0))
-    try:
+    with serving(watched, every_address()) as server:
         assert probed(server, "/healthz") == (200, "ok\n")
-    finally:
-        server.close()
 
 
-def test_probes_answer_with_what_is_wrong(watched: Watched, server: ProbeServer) -> None:
+def test_probes_answer_with_what_is_wrong(watched: Watched, server: BoundedServer) -> None:
     assert probed(server, "/healthz") == probed(server, "/readyz?verbose") == (200, "ok\n")
     watched.longest_run = 301
     assert probed(server, "/healthz") == (503, "a reconcile has been going on for 301 s\n")

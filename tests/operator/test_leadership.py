@@ -12,8 +12,7 @@ from datetime import timedelta
 import pytest
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, Kind, Manifest
-from headgate.adapters.kubernetes.writer import FRESH_SECONDS, Writer
-from headgate.adapters.kubernetes.writes import CreateDriver, WriteStatus
+from headgate.adapters.kubernetes.writer import FRESH_SECONDS, CreateDriver, Writer, WriteStatus
 from headgate.clock import steady_seconds
 from headgate.controller.reconciliation import CLUSTER_WRITE_POLICY
 from headgate.errors import ApiConflict, ApiUnavailable, TransientError

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, Manifest
-from headgate.adapters.kubernetes.history import Known, StoreHistory, StoreWasPutBack
+from headgate.adapters.kubernetes.history import StoreHistory, StoreWasPutBack
 from headgate.adapters.kubernetes.names import CONTROL
 from headgate.errors import ApiUnavailable, TransientError
 from headgate.handlers.namespaces import Barrier, Namespaces
@@ -204,7 +204,7 @@ def test_a_write_that_finds_an_earlier_version_shows_that_the_store_was_put_back
 def test_only_what_contradicts_itself_is_told_of() -> None:
     async def told(read: list[Manifest]) -> str | None:
         history = StoreHistory()
-        history.compare(read, Known({"a": 5, "b": 7}, frozenset({"c"})))
+        history.compare(read, {"a": 5, "b": 7}, frozenset({"c"}))
         if history.contradiction is not None:
             with pytest.raises(StoreWasPutBack):
                 await history.until_put_back()

@@ -7,9 +7,9 @@ import pytest
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS
 from headgate.controller.reconciliation import AT_REST_SECONDS
 from headgate.key import Key
+from headgate.reconcile.conditions import FIRST_SCRAPE_SECONDS
 from headgate.reconcile.events import MORE_QUERIES_SECONDS
 from headgate.reconcile.ports import Outage, OutageReason
-from headgate.reconcile.readiness import FIRST_SCRAPE_SECONDS
 from headgate_contract import metrics as names
 from support.fakes import FakeMetrics
 from support.looping import query

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from headgate.api.status import Condition, ConditionStatus
+from headgate.reconcile.conditions import FIRST_SCRAPE_SECONDS
 from headgate.reconcile.ports import Outage, OutageReason
-from headgate.reconcile.readiness import FIRST_SCRAPE_SECONDS
 from headgate.reconcile.readings import Column, DriverMetrics
 from headgate_contract import metrics as names
 from support.looping import Loop, application, query

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.api.status import SparkApplicationStatus
-from headgate.reconcile.edits import edit
+from headgate.reconcile.events import edit
 from support.looping import application, query
 
 NOW = 1_700_000_000.0

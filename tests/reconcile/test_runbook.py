@@ -18,12 +18,10 @@ from headgate.reconcile import (
     alignment,
     answers,
     conditions,
-    edits,
     events,
     executors,
     no_lag,
-    readiness,
-    refused,
+    status,
 )
 from headgate.reconcile.ports import OutageReason
 from headgate_contract import RefusalReason
@@ -42,12 +40,10 @@ def declared_reasons() -> set[str]:
             alignment,
             answers,
             conditions,
-            edits,
             events,
             executors,
             no_lag,
-            readiness,
-            refused,
+            status,
             local_run,
             local_session,
             resource_file,

@@ -63,7 +63,7 @@ signal.signal(signal.SIGUSR1, count)
 """
 """Loaded by Python before the operator: how many objects are on its heap nobody else can tell.
 
-What it has set aside (`garbage.py`) is looked at too, as it does itself once an hour. Each connection that was open
+What it has set aside (`set_aside`) is looked at too, as it does itself once an hour. Each connection that was open
 when that was done is garbage in there once it is closed: counted, it would be growth for an hour and then be gone.
 """
 KINDS = {

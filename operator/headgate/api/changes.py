@@ -23,9 +23,7 @@ LONGEST_SUMMARY: Final = 1000
 _ORDER: Final = UpdateRule(
     UpdateMode.LIVE, "where several give a reason for a verdict, the first one is reported"
 )
-_WITHOUT_EFFECT: Final = UpdateRule(
-    UpdateMode.OPERATOR, "nothing: what holds in a backlog is the same as before"
-)
+_WITHOUT_EFFECT: Final = "nothing: what holds in a backlog is the same as before"
 _BACKLOG_PROPERTY: Final = "spec.duringBacklog.sparkConf["
 _OF_THE_JOB: Final = ("spec.main.arguments", "spec.sparkConf", "spec.duringBacklog.sparkConf")
 """Their values are the job's own, and may be secrets."""
@@ -195,7 +193,7 @@ def _without_effect(change: Change, before: Values, after: Values) -> Change:
     name = change.path[len(_BACKLOG_PROPERTY) : -1]
     if _in_backlog(before, name) != _in_backlog(after, name):
         return change
-    return replace(change, update_mode=_WITHOUT_EFFECT.update_mode, effect=_WITHOUT_EFFECT.effect)
+    return replace(change, update_mode=UpdateMode.OPERATOR, effect=_WITHOUT_EFFECT)
 
 
 def _in_backlog(spec: Values, name: str) -> str | None:

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 import yaml
@@ -173,18 +174,12 @@ def _refuse_explosion(root: yaml.Node) -> None:
             raise yaml.MarkedYAMLError(problem="an alias refers to itself", problem_mark=node.start_mark)
         if not known:
             sizes[id(node)] = None
-            known = sizes[id(node)] = 1 + sum(size(child) for child in _children(node))
+            value: Any = node.value
+            children = chain.from_iterable(value) if isinstance(node, yaml.MappingNode) else value
+            known = 1 + sum(map(size, children)) if isinstance(node, yaml.CollectionNode) else 1
+            sizes[id(node)] = known
         if known > _MOST_NODES:
             raise yaml.MarkedYAMLError(problem="is too large with its aliases", problem_mark=node.start_mark)
         return known
 
     size(root)
-
-
-def _children(node: yaml.Node) -> Iterator[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            yield key
-            yield value
-    elif isinstance(node, yaml.SequenceNode):
-        yield from node.value

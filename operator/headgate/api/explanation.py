@@ -75,16 +75,9 @@ def _application(spec: SparkApplicationSpec) -> Said:
         given = {} if template is None else template.model_dump(mode="json", exclude_unset=True)
         if said := [name for part in ("metadata", "spec") for name in given.get(part) or {}]:
             yield f"{role}.podTemplate", f"the pod of {whose} also has {', '.join(said)} of its own"
-    if allocates_dynamically(spec.spark_conf):
-        yield (
-            "executor.instances",
-            f"{_count(spec.executor.instances, 'executor')} at the start; then Spark decides",
-        )
-    else:
-        yield (
-            "executor.instances",
-            f"{_count(spec.executor.instances, 'executor')} while no query is in backlog",
-        )
+    is_dynamic = allocates_dynamically(spec.spark_conf)
+    when = "at the start; then Spark decides" if is_dynamic else "while no query is in backlog"
+    yield "executor.instances", f"{_count(spec.executor.instances, 'executor')} {when}"
     if executor := spec.during_backlog.executor:
         yield "duringBacklog.executor", f"{_count(executor.instances, 'executor')} while one is"
     if spec.spark_conf:
@@ -129,8 +122,8 @@ def _restart(spec: SparkApplicationSpec) -> str:
 
 def _metrics(spec: SparkApplicationSpec) -> str:
     place = "Prometheus" if spec.metrics.source is MetricsSource.PROMETHEUS else "each driver directly"
-    hold = "verdict and settings are kept"
-    held = hold if spec.metrics.on_outage is OnOutage.HOLD else "the settings outside a backlog hold"
+    holds = spec.metrics.on_outage is OnOutage.HOLD
+    held = "verdict and settings are kept" if holds else "the settings outside a backlog hold"
     return (
         f"metrics are read from {place}; a sample older than {format_duration(spec.metrics.stale_after)} is unknown; "
         f"while metrics are missing, {held}"
@@ -139,13 +132,9 @@ def _metrics(spec: SparkApplicationSpec) -> str:
 
 def _query(query: Query) -> Said:
     checkpoint = query.checkpoint
-    interval = checkpoint.interval
-    yield (
-        "checkpoint",
-        f"commits every {_as_kept(interval)} while it is live"
-        if interval is not None
-        else "commits at the pace of the job's own trigger while it is live",
-    )
+    own = "at the pace of the job's own trigger"
+    pace = own if checkpoint.interval is None else f"every {_as_kept(checkpoint.interval)}"
+    yield "checkpoint", f"commits {pace} while it is live"
     yield "checkpoint", _during_backlog(query)
     if checkpoint.min_pause > ZERO:
         yield "checkpoint", f"waits at least {format_duration(checkpoint.min_pause)} after each batch"

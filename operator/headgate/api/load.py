@@ -7,7 +7,7 @@ application or a refusal. Both come through here, so that a file means the same 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from headgate.api.application import API_VERSION, GROUP, KIND, SparkApplication
 from headgate.api.document import Document, Malformed, read_documents
@@ -78,14 +78,9 @@ def load_file(path: Path) -> LoadedFile:
     """Read a file; raise UsageError if there is none that can be read."""
     try:
         with path.open("rb") as file:
-            return load_stream(file, str(path))
+            return load_bytes(file.read(MOST_BYTES + 1), str(path))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}; give the path of a resource file") from None
-
-
-def load_stream(stream: BinaryIO, file: str) -> LoadedFile:
-    """Read a stream, no more of it than a file of resources has. Raises OSError."""
-    return load_bytes(stream.read(MOST_BYTES + 1), file)
 
 
 def load_bytes(raw: bytes, file: str) -> LoadedFile:
@@ -114,16 +109,12 @@ def load_text(text: str, file: str = "-") -> LoadedFile:
                 if (given := resource.application) is not None and document.line is not None:
                     first = lines.setdefault((given.metadata.namespace, given.name), document.line)
                     if first != document.line:
-                        findings.append(_given_before(given.name, first, document.line))
+                        again = f"application {given.name} stands in line {first} too, and this one wins"
+                        message = f"{again}; give each a name of its own"
+                        findings.append(Finding(Severity.WARNING, message, line=document.line))
             case Finding() as finding:
                 findings.append(finding)
     return LoadedFile(file, tuple(resources), tuple(findings))
-
-
-def _given_before(name: str, first: int, line: int) -> Finding:
-    """Return that an application stands in a file for the second time."""
-    message = f"application {name} stands in line {first} too, and this one wins; give each a name of its own"
-    return Finding(Severity.WARNING, message, line=line)
 
 
 def _unpacked(document: Document | Malformed) -> Iterator[Document | Malformed]:

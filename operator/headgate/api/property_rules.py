@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from headgate.api.expression import text
+from headgate.api.expression import Predicate, text
 from headgate.api.pod_template_rules import NOT_ITS_IDENTITY
-from headgate.api.predicate import Predicate
 from headgate.api.rule import SPEC, THIS, Rule, any_key, owned
 
 _IMAGE_KEYS: Final = (

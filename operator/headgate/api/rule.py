@@ -6,9 +6,8 @@ from functools import reduce
 from operator import or_
 from typing import Any, Final
 
-from headgate.api.expression import Field, duration, text
+from headgate.api.expression import Field, MalformedError, Predicate, duration, text
 from headgate.api.finding import Location
-from headgate.api.predicate import MalformedError, Predicate
 
 THIS: Final = Field("self")
 SOURCE: Final = Field("source")

@@ -41,10 +41,6 @@ FREE_FORM: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": Tr
 """Kept as it is."""
 
 
-def _seen(generation: Any) -> Any:
-    return None if generation == NOT_SEEN else generation
-
-
 class StatusModel(ApiModel):
     """Base of what is reported: fields of a later version are passed over when it is read back."""
 
@@ -231,7 +227,9 @@ class SparkApplicationStatus(StatusModel):
     state: State | None = None
     """Where the driver is in its life."""
     observed_generation: Annotated[
-        Count | None, BeforeValidator(_seen), WithJsonSchema({"type": "integer", "minimum": NOT_SEEN})
+        Count | None,
+        BeforeValidator(lambda generation: None if generation == NOT_SEEN else generation),
+        WithJsonSchema({"type": "integer", "minimum": NOT_SEEN}),
     ] = None
     """Generation of the resource that was acted on last; -1 until the operator has seen it."""
     attempt: Count | None = None

@@ -1,8 +1,5 @@
 """What `headgate explain --diff` prints: a table in a terminal, a line for each change elsewhere, or JSON."""
 
-from __future__ import annotations
-
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,7 +13,7 @@ from rich.table import Table
 from headgate.api.application import SparkApplication
 from headgate.api.changes import Change, changes, written
 from headgate.api.update_modes import UpdateMode
-from headgate.cli.terminal import Terminal
+from headgate.cli.terminal import Terminal, print_json
 from headgate_contract.foreign import printable
 
 MODE_STYLES = {
@@ -66,7 +63,7 @@ def differences(old: Sequence[SparkApplication], new: Sequence[SparkApplication]
 def print_differences(found: Sequence[Difference], *, as_json: bool) -> None:
     """Print them to standard output, in the form that suits it."""
     if as_json:
-        sys.stdout.write(json.dumps([_as_json(each) for each in found], indent=2) + "\n")
+        print_json([_as_json(each) for each in found])
     elif sys.stdout.isatty():
         console = Terminal()
         for each in found:

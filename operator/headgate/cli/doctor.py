@@ -55,8 +55,7 @@ def doctor(  # noqa: PLR0913, PLR0917  each is an option of the command
     if not local and (state_dir is not None or launcher is not None):
         raise UsageError("--state-dir and --launcher are of this machine; give --local with them")
     if local:
-        from headgate.cli.checks.local_run import check_run
-        from headgate.cli.checks.machine import check_machine
+        from headgate.cli.checks.local import check_machine, check_run
 
         # The folder first: a wrong option is told at once, and not after a query of ten seconds.
         of_run = () if state_dir is None else check_run(state_dir)

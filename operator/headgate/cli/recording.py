@@ -5,8 +5,6 @@ otherwise come out as a verdict on something nobody observed. So whatever is not
 refused with its line and field. A member that is `null` or missing is unknown, which is no slip.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

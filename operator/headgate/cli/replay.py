@@ -5,8 +5,6 @@ decision core of the running system over a recording, line by line, and prints w
 carries over from one line of a query to its next. Nothing is started, and nothing but two files is read.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -80,9 +78,9 @@ class _Replay:
 
     policy: QueryPolicy
     memory: Memory = field(default_factory=Memory)
-    last: Line | None = None
+    last: "Line | None" = None
 
-    def decide(self, line: Line, place: LinePosition) -> tuple[Observation, Verdict]:
+    def decide(self, line: "Line", place: "LinePosition") -> tuple[Observation, Verdict]:
         self._check(line.observation, place)
         seen = line.observation
         if not line.has_attempt and self.last is not None:
@@ -91,7 +89,7 @@ class _Replay:
         self.last = replace(line, observation=seen)
         return seen, verdict
 
-    def _check(self, seen: Observation, place: LinePosition) -> None:
+    def _check(self, seen: Observation, place: "LinePosition") -> None:
         known = [source.name for source in self.policy.sources]
         for name in seen.sources:
             if name not in known:

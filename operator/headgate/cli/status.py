@@ -97,8 +97,4 @@ def worst_of(cluster: "Cluster", *, everywhere: bool) -> "list[ClusterApplicatio
 
 def nothing_in(cluster: "Cluster", *, everywhere: bool) -> str:
     """Say that there is nothing to show, and where it was looked for."""
-    return (
-        "no applications in any namespace"
-        if everywhere
-        else f"no applications in namespace {cluster.namespace}"
-    )
+    return f"no applications in {'any namespace' if everywhere else f'namespace {cluster.namespace}'}"

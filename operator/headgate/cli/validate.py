@@ -18,7 +18,8 @@ def validate(
     Exit code 0: all good, warnings allowed. 1: something is refused. 2: a file cannot be read, or none holds a
     SparkApplication.
     """
-    from headgate.errors import HeadgateError
+    from headgate.api.application import API_VERSION, KIND
+    from headgate.errors import HeadgateError, UsageError
     from headgate_contract.foreign import printable
 
     loaded = []
@@ -35,16 +36,20 @@ def validate(
         raise typer.Exit(unreadable.exit_code)
     if any(result.is_refused for result in loaded):
         raise typer.Exit(1)
-    require_resources(loaded)
+    if not any(result.resources for result in loaded):  # what checked nothing must not look like a success
+        read_files = ", ".join(result.file for result in loaded)
+        raise UsageError(f"no {KIND} of {API_VERSION} in {read_files}; give a file that holds one")
 
 
 def read(file: str) -> "LoadedFile":
     """Read a file, or standard input for `-`; raise UsageError where there is nothing to read."""
     from pathlib import Path
 
-    from headgate.api.load import load_file, load_stream
+    from headgate.api.load import MOST_BYTES, load_bytes, load_file
 
-    return load_stream(typer.get_binary_stream("stdin"), "-") if file == "-" else load_file(Path(file))
+    if file != "-":
+        return load_file(Path(file))
+    return load_bytes(typer.get_binary_stream("stdin").read(MOST_BYTES + 1), "-")
 
 
 def report(result: "LoadedFile") -> None:
@@ -60,13 +65,3 @@ def report(result: "LoadedFile") -> None:
     ]
     verdict = "refused" if result.is_refused else "good" if result.resources else "nothing to check"
     typer.echo(f"{result.file}: {verdict}" + (f" ({', '.join(counts)})" if counts else ""))
-
-
-def require_resources(results: "list[LoadedFile]") -> None:
-    """Raise UsageError if no file holds a resource: a check that checked nothing must not look like a success."""
-    from headgate.api.application import API_VERSION, KIND
-    from headgate.errors import UsageError
-
-    if not any(result.resources for result in results):
-        files = ", ".join(result.file for result in results)
-        raise UsageError(f"no {KIND} of {API_VERSION} in {files}; give a file that holds one")

@@ -22,9 +22,9 @@ from headgate.adapters.kubernetes.cache import Cache, application_of, version_of
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, ApiServer, Manifest
 from headgate.adapters.kubernetes.events import Recorder
 from headgate.adapters.kubernetes.executor_pods import ExecutorLooks
-from headgate.adapters.kubernetes.history import Known, StoreHistory
+from headgate.adapters.kubernetes.history import StoreHistory
 from headgate.adapters.kubernetes.names import drivers_of
-from headgate.adapters.kubernetes.writes import ReleaseApplication
+from headgate.adapters.kubernetes.writer import ReleaseApplication
 from headgate.adapters.metrics.poller import Measurements
 from headgate.api.crd import described
 from headgate.api.schema import Schema
@@ -238,7 +238,7 @@ class Controller:
         of was there before that was written.
         """
         before = {pod["metadata"]["uid"]: pod for pod in self.cache.pods(key)}
-        known = Known({one["metadata"]["uid"]: version_of(one) for one in (manifest, *before.values())})
+        known = {one["metadata"]["uid"]: version_of(one) for one in (manifest, *before.values())}
         found: Manifest | None = None
         with suppress(ApiNotFound):
             found = await self._around.cluster.get(APPLICATIONS, key)

@@ -48,8 +48,6 @@ class DecisionLog:
 
     metrics: OperatorMetrics
     _before: dict[Key, _Before] = field(default_factory=dict)
-    _states: Counter[State] = field(default_factory=Counter)
-    """Of all of them; each scrape of the operator asks."""
     _refused: set[Key] = field(default_factory=set)
     _published: dict[Key, tuple[int, float]] = field(default_factory=dict)
     """Generations of documents that a running driver was given and does not report yet, and when (Unix time)."""
@@ -78,28 +76,24 @@ class DecisionLog:
                 line = log.warning if event.is_warning else log.info
                 line(event.message, application=str(key), reason=event.reason)
         self._before[key] = _Before(step.state, str(step.reason), verdicts)
-        self._states[step.state] += 1
-        if before is not None:
-            self._states[before.state] -= 1
         self._follow_document(key, outcome)
 
     def refused(self, key: Key) -> None:
         """Take in that a reconcile could not act on the resource; what it decides once it can is news again."""
-        if (before := self._before.pop(key, None)) is not None:
-            self._states[before.state] -= 1
+        self._before.pop(key, None)
         self._refused.add(key)
         self._await_no_more(key)
 
     def gone(self, key: Key) -> None:
         self._refused.discard(key)
-        if (before := self._before.pop(key, None)) is not None:
-            self._states[before.state] -= 1
+        if self._before.pop(key, None) is not None:
             log.info("the application is gone", application=str(key))
         self._await_no_more(key)
 
     def states(self) -> Mapping[str, int]:
         """Return how many applications are in each state; may be asked from any thread."""
-        return {**{str(state): self._states[state] for state in State}, REFUSED: len(self._refused)}
+        counts = Counter(one.state for one in list(self._before.values()))
+        return {**{str(state): counts[state] for state in State}, REFUSED: len(self._refused)}
 
     def longest_pending(self, now: float) -> float:
         """Return for how long a running driver that is heard has not reported its document; any thread may ask.

@@ -5,8 +5,6 @@ rest: it asks the driver to end at a batch boundary, waits, and gives up on it a
 request shortens the grace to nothing.
 """
 
-from __future__ import annotations
-
 import random
 import signal
 import time
@@ -19,10 +17,9 @@ from headgate.adapters.local.resource_file import RESOURCE_FOUND, ResourceFile
 from headgate.api.application import SparkApplication
 from headgate.api.changes import changes, summary
 from headgate.api.update_modes import UpdateMode
-from headgate.decision.driver import State, StepReason
-from headgate.decision.words import Words
+from headgate.decision.driver import State, StepReason, Words
 from headgate.errors import HeadgateError, TransientError
-from headgate.reconcile.edits import RESOURCE_CHANGED
+from headgate.reconcile.events import RESOURCE_CHANGED
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.ports import Event, Ports, Problem
@@ -38,7 +35,6 @@ STOPPING, STOPPED = "Stopping", "Stopped"
 """A person asked for a stop; a resource that is suspended says `Suspended` instead."""
 STATE_FOLDER = "StateFolder"
 """A file of the state folder is damaged, or cannot be written."""
-
 
 ON_ONE_MACHINE: Final = Words(
     try_again="run headgate local again", comes_back="", memory_setting="driver.memory"

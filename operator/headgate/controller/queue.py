@@ -22,6 +22,8 @@ BURST = 10
 """Reconciles at once: those of a start, in which the kubelet reports something every few hundred milliseconds."""
 PACE_SECONDS = 1.0
 """Seconds between two reconciles afterwards."""
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
+"""After failures in a row a key waits as a driver does (`decision.backoff`)."""
 
 
 @dataclass(slots=True)
@@ -52,17 +54,6 @@ class KeyRateLimiter:
             self._full_at.popitem(last=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
-    """How long a key waits after failures in a row, in seconds: as a driver does (`decision.backoff`)."""
-
-    first: float = 0.5
-    longest: float = 30.0
-
-    def delay(self, failures: int, jitter: float) -> float:
-        return wait_seconds(self.first, self.longest, failures, jitter)
-
-
 @dataclass(slots=True)
 class _Entry:
     due: float | None = None
@@ -78,7 +69,7 @@ class _Entry:
 class WorkQueue:
     """Keys, each with the time at which it is due. Times are seconds on one clock, that of the caller."""
 
-    backoff: Backoff = field(default_factory=Backoff)
+    first_pause: float = FIRST_PAUSE_SECONDS
     pace: KeyRateLimiter = field(default_factory=KeyRateLimiter)
     group: Callable[[Key], str] = lambda _key: ""
     """The group of a key: groups take turns."""
@@ -130,12 +121,12 @@ class WorkQueue:
         """
         entry = self._ended(key)
         entry.failures += 1
-        entry.not_before = now + max(at_least, self.backoff.delay(1, jitter))
+        entry.not_before = now + max(at_least, self._pause(1, jitter))
         if entry.due is not None:
             entry.due = None
             self._schedule(key, entry, entry.not_before)
         else:
-            self._schedule(key, entry, now + max(at_least, self.backoff.delay(entry.failures, jitter)))
+            self._schedule(key, entry, now + max(at_least, self._pause(entry.failures, jitter)))
         return (entry.due or now) - now
 
     def next_due(self) -> float | None:
@@ -157,6 +148,9 @@ class WorkQueue:
     @property
     def running(self) -> int:
         return len(self._running)
+
+    def _pause(self, failures: int, jitter: float) -> float:
+        return wait_seconds(self.first_pause, LONGEST_PAUSE_SECONDS, failures, jitter)
 
     def _is_in_line(self, place: Place) -> bool:
         entry = self._entries.get(place.key)

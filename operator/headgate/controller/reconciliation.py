@@ -14,17 +14,16 @@ from headgate.adapters.kubernetes.client import ApiServer, Manifest
 from headgate.adapters.kubernetes.events import Recorder
 from headgate.adapters.kubernetes.executor_pods import ExecutorLooks
 from headgate.adapters.kubernetes.manifests import Owner
-from headgate.adapters.kubernetes.ports import (
-    ApplicationStatus,
-    ObjectFinalizer,
-    PendingWrites,
-    PodAnnotation,
-    PodDrivers,
-)
+from headgate.adapters.kubernetes.ports import ApplicationObject, PendingWrites, PodDrivers
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.refusals import PredecessorRemains, Trouble, start_trouble, telling_trouble
-from headgate.adapters.kubernetes.writer import FRESH_SECONDS, Writer
-from headgate.adapters.kubernetes.writes import CreateDriver, PublishControl, WriteStatus
+from headgate.adapters.kubernetes.writer import (
+    FRESH_SECONDS,
+    CreateDriver,
+    PublishControl,
+    Writer,
+    WriteStatus,
+)
 from headgate.api.application import SparkApplication
 from headgate.api.status import SparkApplicationStatus
 from headgate.controller.checkpoint_owners import CheckpointOwners
@@ -32,13 +31,13 @@ from headgate.controller.record import ApplicationRecord, RefusedSpec, digest_of
 from headgate.decision.driver import Obstacle, State
 from headgate.errors import ApiRefused, ApiUnavailable, TransientError
 from headgate.key import Key, key_of
-from headgate.reconcile.edits import edit
+from headgate.reconcile.events import edit
 from headgate.reconcile.executors import is_short
 from headgate.reconcile.loop import Outcome, recall, reconcile
 from headgate.reconcile.memory import Kept, LoopMemory
 from headgate.reconcile.ports import Event, Metrics, Ports, WritePolicy
-from headgate.reconcile.refused import INVALID_SPEC, refused_status, with_end
 from headgate.reconcile.report import next_write_at, taken_over
+from headgate.reconcile.status import INVALID_SPEC, refused_status, with_end
 
 log = structlog.get_logger("headgate")
 
@@ -118,18 +117,18 @@ class Reconciliation:
             obstacle=sight.obstacle or _obstacle(record.refusal, sight.now),
             untold=_obstacle(record.untold, sight.now),
         )
-        living = drivers.living
-        status = ApplicationStatus(sight.application, pending)
-        self._finalizer = ObjectFinalizer(sight.application, pending)
-        self._holds = living is not None and self._finalizer.deletion_asked_at() is None
+        if drivers.living is None:
+            pending.document = record.staged
+        self._application = ApplicationObject(sight.application, pending)
+        self._holds = drivers.living is not None and self._application.deletion_asked_at() is None
         """Whether the application must be held: its driver lives. Whoever replaces the object takes that off."""
         self._ports = Ports(
             drivers=drivers,
             metrics=sight.metrics,
-            controls=PodAnnotation(living, pending, record.staged if living is None else None),
-            store=status,
-            reports=status,
-            finalizer=self._finalizer,
+            controls=drivers,
+            store=self._application,
+            reports=self._application,
+            finalizer=self._application,
             executors=record.executors,
             write_policy=replace(around.options.write_policy, phase=self._owner.key.phase),
         )
@@ -218,7 +217,7 @@ class Reconciliation:
             shown = {} if memory.status is None else memory.status.model_dump(mode="json", exclude_none=True)
             pending.writes.insert(0, WriteStatus({**shown, "memory": memory.kept.to_json()}))
         if creates or self._holds:
-            self._finalizer.hold()
+            self._application.hold()
         try:
             with nullcontext() if creates is None else self._around.owners.creating(creates.pod):
                 await self._writer.carry_out(pending.writes)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from headgate.controller.queue import Backoff, WorkQueue
+from headgate.controller.queue import FIRST_PAUSE_SECONDS, WorkQueue
 from headgate.errors import ApiUnavailable, TransientError
 from headgate.key import Key
 
@@ -41,14 +41,15 @@ class Workers:
     """Told of each reconcile: `done`, `retried` or `defect`, and how long it took."""
     ended: Callable[[Key], None] = lambda _key: None
     """Told whose turn it was."""
-    backoff: Backoff = field(default_factory=Backoff)
+    first_pause: float = FIRST_PAUSE_SECONDS
+    """Seconds after a failure; more of them in a row wait longer."""
     queue: WorkQueue = field(init=False)
     _heard: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _is_draining: bool = False
 
     def __post_init__(self) -> None:
-        self.queue = WorkQueue(self.backoff, group=lambda key: key.namespace, share=share_of(self.count))
+        self.queue = WorkQueue(self.first_pause, group=lambda key: key.namespace, share=share_of(self.count))
 
     def add(self, key: Key) -> None:
         self.queue.add(key, time.monotonic())

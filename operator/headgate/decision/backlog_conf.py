@@ -4,7 +4,7 @@ The rules are in `conf_choice.py`. *Properties* are those of a backlog throughou
 that of whoever observes.
 """
 
-from __future__ import annotations
+from __future__ import annotations  # as text: the codec reads them
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

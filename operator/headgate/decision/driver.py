@@ -3,13 +3,12 @@
 Times are seconds on one clock, that of whoever observes.
 """
 
-from __future__ import annotations
+from __future__ import annotations  # as text: the codec reads them
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from headgate.decision.backoff import RestartPolicy
-from headgate.decision.words import IN_A_CLUSTER, Words
 
 
 class State(StrEnum):
@@ -144,6 +143,29 @@ class SeenDriver:
     """Why it cannot be given the change."""
     exit: Exit | None = None
     """`None` as long as any part of it may still write to a checkpoint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Parts of messages that depend on where a driver runs; in a cluster unless whoever runs the loop says otherwise.
+
+    There a person edits a resource, and executors have memory of their own. On one machine they have pressed Ctrl-C,
+    type the command again, and have one process.
+    """
+
+    stopping: str = "the application is suspended: stopping its driver"
+    """While the driver of an application that is suspended has not ended."""
+    stopped: str = "the application is suspended; set spec.suspend to false to start it"
+    """Once it has."""
+    try_again: str = "suspend and resume to try again"
+    """What starts an application that has failed for good."""
+    comes_back: str = ". It is tried again after a pause"
+    """Ends a sentence on what keeps a driver from starting; empty where nobody tries again."""
+    memory_setting: str = "executor.memory"
+    """What gives tasks more memory."""
+
+
+IN_A_CLUSTER = Words()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

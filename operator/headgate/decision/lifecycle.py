@@ -35,9 +35,9 @@ from headgate.decision.driver import (
     StepReason,
     Stop,
     Wait,
+    Words,
 )
 from headgate.decision.situation import Situation
-from headgate.decision.words import Words
 from headgate_contract.exit_codes import ExitCode
 
 REPEATED: Mapping[int | None, StepReason] = {

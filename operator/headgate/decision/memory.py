@@ -6,7 +6,7 @@ attempt. All else is measured anew each time, so a restarted operator that reads
 it had never been away. The caller keeps the memory; JSON is its form at rest.
 """
 
-from __future__ import annotations
+from __future__ import annotations  # as text: the codec reads them
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ The forms that several checks of `lifecycle` share stand here: a step with a rea
 once, and a step with something in its way.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from headgate.decision.driver import (
@@ -49,7 +47,7 @@ class Situation:
         grace = self.desired.grace_period_seconds
         return grace + SCRIPT_SECONDS if grace > 0 else 0.0
 
-    def knowing(self, history: History) -> Situation:
+    def knowing(self, history: History) -> "Situation":
         return replace(self, history=history)
 
     def step(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from headgate.adapters.local.driver import LAUNCHER, LocalDrivers
 from headgate.adapters.local.driver_log import DriverLog
-from headgate.adapters.local.files import ControlFile, StatusFile, StoreFile
+from headgate.adapters.local.files import StateFiles
 from headgate.adapters.local.state_dir import StateDir
 from headgate.adapters.metrics.scrape import DriverScrape
 from headgate.reconcile.ports import Ports
@@ -29,11 +29,7 @@ def local_application(
     `base` is the folder that a relative `main.file` starts from; `complain` is told of damaged files.
     """
     drivers = LocalDrivers(state_dir, base, launcher)
-    ports = Ports(
-        drivers=drivers,
-        metrics=DriverScrape(drivers.locate),
-        controls=ControlFile(state_dir.control),
-        store=StoreFile(state_dir.memory, complain),
-        reports=StatusFile(state_dir.status),
-    )
+    files = StateFiles(state_dir, complain)
+    metrics = DriverScrape(drivers.locate)
+    ports = Ports(drivers=drivers, metrics=metrics, controls=files, store=files, reports=files)
     return LocalApplication(ports, drivers, DriverLog(state_dir.log))

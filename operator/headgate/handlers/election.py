@@ -6,8 +6,6 @@ leader. So nothing of the lease waits for that loop, and the lease is not renewe
 replica that hangs gives way to another.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading
@@ -44,7 +42,7 @@ class Election:
     _is_over: threading.Event = field(default_factory=threading.Event)
 
     @classmethod
-    async def of(cls, settings: Settings, metrics: OperatorMetrics, health: Health) -> Election:
+    async def of(cls, settings: Settings, metrics: OperatorMetrics, health: Health) -> "Election":
         cluster = await connected(settings, metrics)
         terms = LeaseTerms(
             duration=settings.lease_duration.total_seconds(),

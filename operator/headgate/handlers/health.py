@@ -8,8 +8,6 @@ mended by a restart of the operator.
 The probes are served from a thread of their own, or a blocked event loop could not say so.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable
@@ -119,26 +117,20 @@ class Health:
         return self.not_alive()
 
 
-class ProbeServer:
-    """Serves `/healthz` and `/readyz`: 200 and `ok`, or 503 and the reason."""
+def serve_probes(health: Health, address: tuple[str, int]) -> BoundedServer:
+    """Serve `/healthz` and `/readyz`: 200 and `ok`, or 503 and the reason."""
+    answers = {"/healthz": health.not_alive, "/readyz": health.not_ready}
 
-    def __init__(self, health: Health, address: tuple[str, int]) -> None:
-        answers = {"/healthz": health.not_alive, "/readyz": health.not_ready}
+    def answer(path: str, _: Message) -> Response:
+        if (ask := answers.get(path)) is None:
+            return _said(HTTPStatus.NOT_FOUND, f"there is {' and '.join(answers)}")
+        problem = ask()
+        status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
+        return _said(status, problem or "ok")
 
-        def answer(path: str, _: Message) -> Response:
-            if (ask := answers.get(path)) is None:
-                return _said(HTTPStatus.NOT_FOUND, f"there is {' and '.join(answers)}")
-            problem = ask()
-            status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
-            return _said(status, problem or "ok")
-
-        self._server = BoundedServer(address, answer, most=MOST_PROBES)
-        self.port: int = self._server.server_port
-        self._server.start("probes")
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    server = BoundedServer(address, answer, most=MOST_PROBES)
+    server.start("probes")
+    return server
 
 
 def _said(status: HTTPStatus, text: str) -> Response:

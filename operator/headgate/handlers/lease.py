@@ -11,8 +11,6 @@ the shorter one, so it has ended before they act, whatever their clocks say: onl
 times that are written down. They are measured on a clock that goes on while the machine is suspended.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -63,7 +61,7 @@ class ElectionRecord:
     version: str
 
     @classmethod
-    def of(cls, manifest: Manifest) -> ElectionRecord:
+    def of(cls, manifest: Manifest) -> "ElectionRecord":
         """Read a Lease; what is missing counts as not held."""
         spec = manifest.get("spec") or {}
         return cls(
@@ -177,7 +175,11 @@ class Candidate:
         try:
             record = ElectionRecord.of(await self.leases.get(LEASES, self.key))
         except ApiNotFound:
-            record = ElectionRecord.of(await self.leases.apply(LEASES, self._unheld()))
+            # With no word on who holds it: replicas that make it at once do each other no harm. Applied and not
+            # created, since that names it: a Role can then grant the creation of this one Lease.
+            metadata = {"namespace": self.key.namespace, "name": self.key.name}
+            unheld = {"apiVersion": LEASES.group_version, "kind": "Lease", "metadata": metadata}
+            record = ElectionRecord.of(await self.leases.apply(LEASES, unheld))
         self.reached()
         self._observed.saw(record, self.clock())
         if not self._observed.may_be_taken(self.identity, self.clock()):
@@ -227,17 +229,6 @@ class Candidate:
         self.reached()
         self._unanswered.clear()
         self._held, self.renewed_at = ElectionRecord.of(manifest), sent
-
-    def _unheld(self) -> Manifest:
-        """Return the Lease with no word on who holds it: replicas that make it at once do each other no harm.
-
-        Applied and not created, since that names it: a Role can then grant the creation of this one Lease.
-        """
-        return {
-            "apiVersion": LEASES.group_version,
-            "kind": "Lease",
-            "metadata": {"namespace": self.key.namespace, "name": self.key.name},
-        }
 
 
 def _patch(version: str, spec: Mapping[str, Any]) -> dict[str, Any]:

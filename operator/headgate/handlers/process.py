@@ -6,8 +6,6 @@ exits with 0. Whatever else ends it ends it quickly, with 1: everything is level
 remedy, and no state in between is worth defending. A lost lease ends it at once, whatever it was about to do.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import signal
@@ -23,7 +21,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 from headgate import __version__
 from headgate.factory.cluster import ClusterOperator, cluster_operator
 from headgate.handlers.election import FAILED, Election, end_at_once
-from headgate.handlers.health import ProbeServer
+from headgate.handlers.health import serve_probes
 from headgate.handlers.namespaces import Namespaces
 from headgate.handlers.rights import Preflight
 from headgate.handlers.service import Instruments, end, service_of
@@ -188,9 +186,12 @@ class Process:
     def _serve_metrics_and_probes(self) -> None:
         server = BoundedServer(_to_bind(self.settings.metrics_bind_address), FreshPage(self._page))
         server.start("metrics")
-        probes = ProbeServer(self.instruments.health, _to_bind(self.settings.probe_bind_address))
+        probes = serve_probes(self.instruments.health, _to_bind(self.settings.probe_bind_address))
         log.info(
-            "headgate operator", version=__version__, metrics_port=server.server_port, probe_port=probes.port
+            "headgate operator",
+            version=__version__,
+            metrics_port=server.server_port,
+            probe_port=probes.server_port,
         )
 
     def _page(self, accept: str) -> tuple[str, Callable[[], bytes]]:

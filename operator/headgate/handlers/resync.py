@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from headgate.adapters.kubernetes import history
 from headgate.adapters.kubernetes.cache import Cache
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, ApiServer, Kind
 from headgate.adapters.kubernetes.history import StoreHistory
@@ -129,10 +128,10 @@ class Resync:
     async def _compare(self, kind: Kind, scope: Scope) -> None:
         before = self.known.objects(kind, scope)
         gone = self.known.gone(kind) if kind == APPLICATIONS else frozenset()
-        then = history.Known({uid: known.version for uid, known in before.items()}, gone)
+        then = {uid: known.version for uid, known in before.items()}
         rest = 1 / LISTING - 1 if self.synced.is_set() else 0.0
         items = await self.listing.list(kind, scope, labels=SELECTORS[kind], metadata_only=True, rest=rest)
-        self.history.compare(items, then)
+        self.history.compare(items, then, gone)
         listed = [item["metadata"] for item in items]
         present = {metadata["uid"] for metadata in listed}
         for uid in (before.keys() & self.known.objects(kind, scope).keys()) - present:

@@ -5,13 +5,13 @@ start a second one. Nor before the metrics were looked at, unless they do not co
 that nothing is known, and five seconds later what was known all the time.
 """
 
-from __future__ import annotations
-
 import asyncio
+import gc
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import kopf
@@ -21,7 +21,6 @@ from headgate.controller.decision_log import DecisionLog
 from headgate.controller.ticker import Ticker
 from headgate.controller.workers import Workers
 from headgate.factory.cluster import ClusterOperator
-from headgate.handlers.garbage import set_aside
 from headgate.handlers.health import Health, Timeouts
 from headgate.handlers.namespaces import Barrier
 from headgate.handlers.resync import Resync
@@ -47,6 +46,18 @@ FLUSH_SECONDS = 2.0
 """Longest wait for events to be sent, which are best effort."""
 
 
+EVERY_SECONDS = 60.0
+THAWED_EVERY = 60
+"""Freezes between two looks at everything."""
+
+YOUNG_OBJECTS = 10_000
+"""New objects until those are looked at; at every tenth time those that survived the last ten as well."""
+NEVER = 1_000_000_000
+MOMENTS = 100
+"""How often a moment is looked for in which nothing is under way, before it is done all the same."""
+MOMENT_SECONDS = 0.1
+
+
 @dataclass(frozen=True, slots=True)
 class Instruments:
     """What a process measures and tells of itself."""
@@ -56,7 +67,7 @@ class Instruments:
     decision_log: DecisionLog
 
     @classmethod
-    def of(cls, settings: Settings) -> Instruments:
+    def of(cls, settings: Settings) -> "Instruments":
         metrics = OperatorMetrics()
         return cls(metrics, Health(Timeouts(tick=settings.tick.total_seconds())), DecisionLog(metrics))
 
@@ -172,6 +183,32 @@ def service_of(
     health.longest_look = ticker.longest_look
     health.behind = lambda: watches.behind(time.monotonic())
     return Service(operator, settings, health, workers, watches, resync, ticker, hear_signals)
+
+
+async def set_aside(is_idle: Callable[[], bool] = lambda: True) -> None:
+    """Freeze what has survived, again and again, until it is cancelled; when `is_idle`, where that comes soon.
+
+    What is known of ten thousand applications are millions of objects that live as long as these. A full collection
+    goes through all of them, with everything else standing still for a second or two, and finds nothing. So once a
+    minute what has survived is set aside; once an hour everything is looked at, for cycles that were frozen and are
+    garbage by now. In between only what is young is collected. A minute's survivors are still enough for a quarter of
+    a second, which would fall into a tick as often as not: it is spent when no tick is under way.
+    """
+    thresholds = gc.get_threshold()
+    gc.set_threshold(YOUNG_OBJECTS, 10, NEVER)
+    try:
+        for freezes in count():
+            if freezes % THAWED_EVERY == 0:
+                gc.unfreeze()
+            gc.collect()
+            gc.freeze()
+            await asyncio.sleep(EVERY_SECONDS)
+            for _ in range(MOMENTS):
+                if is_idle():
+                    break
+                await asyncio.sleep(MOMENT_SECONDS)
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 async def end(tasks: Sequence[asyncio.Task[Any]]) -> None:

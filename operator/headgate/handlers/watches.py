@@ -7,10 +7,9 @@ changes. A handler takes one object in and queues one key; it decides nothing.
 Kopf hears of an object that vanished while a watch was away by no means at all; `resync.py` finds those.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from typing import Any
 
 import aiohttp
@@ -194,9 +193,7 @@ class _Backoffs:
     """Pauses without an end: an API server that is gone for an hour comes back, and so shall its watches."""
 
     def __iter__(self) -> Iterator[float]:
-        yield from (0.5, 1, 2, 4)
-        while True:
-            yield 8
+        return chain((0.5, 1, 2, 4), repeat(8))
 
 
 class _NoStorage(kopf.DiffBaseStorage, kopf.ProgressStorage):

@@ -20,12 +20,11 @@ from headgate.decision.conf_choice import COOL_DOWN_SECONDS, MINIMUM_UPTIME_SECO
 from headgate.decision.driver import History
 from headgate.decision.verdict import Verdict
 from headgate.decision.voters import Reason
-from headgate.reconcile.amounts import rate_text
 from headgate.reconcile.answers import FALSE, TRUE, Untimed
 from headgate.reconcile.launch import launch_of
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.policy import query_policies
-from headgate.reconcile.times import duration_text
+from headgate.reconcile.times import duration_text, rate_text
 
 BACKLOG_SPARK_CONF: Final = "BacklogSparkConf"
 """The condition: whether the driver is to run with `duringBacklog.sparkConf`."""

@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from headgate.api.application import SparkApplication
 from headgate.api.duration import in_seconds
 from headgate.decision.backlog_conf import BacklogConf, Choice, ConfReason
-from headgate.decision.driver import Desired, Start, Step, StepReason
+from headgate.decision.driver import IN_A_CLUSTER, Desired, Start, Step, StepReason, Words
 from headgate.decision.lifecycle import next_step
 from headgate.decision.memory import Memory as Latches
 from headgate.decision.verdict import Verdict
 from headgate.decision.verdict import decide as verdict_on
-from headgate.decision.words import IN_A_CLUSTER, Words
 from headgate.reconcile.backlog_conf import chosen, sentence
 from headgate.reconcile.document import next_document
 from headgate.reconcile.launch import Launch, launch_of

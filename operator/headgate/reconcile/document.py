@@ -7,7 +7,6 @@ nothing else, so that "acknowledged" means "this content is in force".
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 from headgate.api.annotations import ALL_QUERIES, SourceId, checkpoint_requests, paused_sources
 from headgate.api.application import SparkApplication
@@ -31,13 +30,6 @@ from headgate_contract import (
 from headgate_contract.generations import following, is_later, latest
 
 
-class Requested(NamedTuple):
-    """What people ask for by annotations."""
-
-    paused: frozenset[SourceId]
-    checkpoints: Mapping[str, str]
-
-
 def next_document(  # noqa: PLR0913  what is known of the documents before this one
     application: SparkApplication,
     verdicts: Mapping[str, Verdict],
@@ -56,7 +48,7 @@ def next_document(  # noqa: PLR0913  what is known of the documents before this 
     `live` are the sources whose lag has said no in an attempt that the next run of their query goes on with.
     """
     annotations = application.metadata.annotations
-    asked = Requested(paused_sources(annotations), checkpoint_requests(annotations))
+    paused, checkpoints = paused_sources(annotations), checkpoint_requests(annotations)
     wanted = ControlDocument(
         generation=0,
         application=application.name,
@@ -66,8 +58,9 @@ def next_document(  # noqa: PLR0913  what is known of the documents before this 
             query.name: _query(
                 query,
                 verdicts.get(query.name),
-                asked,
                 None if published is None else published.queries.get(query.name),
+                paused=paused,
+                checkpoint=checkpoints.get(query.name, checkpoints.get(ALL_QUERIES)),
                 backlogs=_backlogs(query, live) if votes_by_lag(application, query) else {},
             )
             for query in application.spec.queries
@@ -116,22 +109,22 @@ def _without_verdicts(document: ControlDocument) -> ControlDocument:
     return replace(document, generation=0, executor_instances=None, queries=queries)
 
 
-def _query(
+def _query(  # noqa: PLR0913  what is declared, decided, published and asked for
     query: Query,
     verdict: Verdict | None,
-    asked: Requested,
     published: QueryControl | None,
     *,
+    paused: Collection[SourceId],
+    checkpoint: str | None,
     backlogs: Mapping[str, BacklogControl],
 ) -> QueryControl:
-    checkpoint = query.checkpoint
     return QueryControl(
-        interval_seconds=in_seconds(checkpoint.interval),
-        interval_during_backlog_seconds=in_seconds(checkpoint.interval_during_backlog),
-        min_pause_seconds=checkpoint.min_pause.total_seconds(),
+        interval_seconds=in_seconds(query.checkpoint.interval),
+        interval_during_backlog_seconds=in_seconds(query.checkpoint.interval_during_backlog),
+        min_pause_seconds=query.checkpoint.min_pause.total_seconds(),
         backlog=verdict is not None and verdict.published_backlog,
         reason=_published_reason(verdict, published),
-        checkpoint_request=asked.checkpoints.get(query.name, asked.checkpoints.get(ALL_QUERIES)),
+        checkpoint_request=checkpoint,
         batch=BatchControl(
             target_seconds=query.batch.target_duration.total_seconds(),
             initial_records=query.batch.initial_records,
@@ -145,7 +138,7 @@ def _query(
         sources={
             source.name: _source(
                 source,
-                paused=source.paused or (query.name, source.name) in asked.paused,
+                paused=source.paused or (query.name, source.name) in paused,
                 backlog=backlogs.get(source.name),
                 # where the driver does not vote, the operator needs the lag to judge by
                 tells_lag=source.backlog.watermark_lag is not None and source.name not in backlogs,

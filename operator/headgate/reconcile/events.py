@@ -10,22 +10,26 @@ from collections.abc import Iterable, Iterator
 from headgate.api.advice import pauses_in_vain
 from headgate.api.annotations import PAUSED
 from headgate.api.application import SparkApplication
+from headgate.api.changes import changes as changes_of_fields
+from headgate.api.changes import summary
 from headgate.api.query import Query
 from headgate.api.status import ConditionStatus, QueryStatus, SparkApplicationStatus
 from headgate.api.wording import listed
 from headgate.decision.backlog_conf import ConfReason
 from headgate.decision.driver import Start, State, StepReason
 from headgate.reconcile.backlog_conf import BACKLOG_SPARK_CONF, WORTH_AN_EVENT, sentence
+from headgate.reconcile.conditions import STREAMING_QUERY_FAILED
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.document import declares_the_same
 from headgate.reconcile.executors import EXECUTORS_MISSING
 from headgate.reconcile.no_lag import NO_EVENT_TIME, untold_lag
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import Event, Problem
-from headgate.reconcile.readiness import STREAMING_QUERY_FAILED
 from headgate.reconcile.readings import QueryMetrics
 from headgate.reconcile.times import duration_text
 
+RESOURCE_CHANGED = "ResourceChanged"
+"""The resource was changed; the message says what, and what each change does to the job."""
 BACKLOG_ENTERED = "BacklogEntered"
 """A query is in backlog now: batches as long as `intervalDuringBacklog`."""
 BACKLOG_LEFT = "BacklogLeft"
@@ -165,6 +169,33 @@ def _executor_changes(
         yield Event(at=seen.now, reason=now.reason, message=now.message)
     elif now.status is ConditionStatus.TRUE and missed_for != now.reason:
         yield Event(at=seen.now, reason=EXECUTORS_MISSING, message=now.message, is_warning=True)
+
+
+def edit(
+    before: SparkApplication | None,
+    after: SparkApplication,
+    status: SparkApplicationStatus | None,
+    now: float,
+) -> Event | None:
+    """Return what there is to say about the change of the resource from `before` to `after`, if anything.
+
+    What was declared before is known to the process that acted on it, and is too long to be kept in a status; an
+    operator that comes later can only tell that something has changed.
+    `before` is what was acted on last, `None` where this process has not acted yet; `status` is the one written last.
+    """
+    seen, generation = None if status is None else status.observed_generation, after.metadata.generation
+    if before is not None:
+        if before.spec == after.spec or not (found := changes_of_fields(before, after)):
+            return None
+        message = f"the resource has changed: {summary(found)}"
+    elif seen is None or generation is None or seen >= generation:
+        return None
+    else:
+        message = (
+            f"the resource has changed while no operator was looking: generation {seen} was acted on last, and it is "
+            f"{generation} now"
+        )
+    return Event(at=now, reason=RESOURCE_CHANGED, message=message)
 
 
 def complaints(application: SparkApplication, seen: Seen) -> Iterator[Problem]:

@@ -9,15 +9,14 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from headgate.api.application import SparkApplication
-from headgate.decision.driver import Finish, Kill, Release, Remove, Start, Stop, Wait
-from headgate.decision.words import IN_A_CLUSTER, Words
+from headgate.decision.driver import IN_A_CLUSTER, Finish, Kill, Release, Remove, Start, Stop, Wait, Words
+from headgate.reconcile.conditions import should_be_heard_at
 from headgate.reconcile.decide import Plan, decide
 from headgate.reconcile.events import missing_at
 from headgate.reconcile.executors import patience_ends_at
 from headgate.reconcile.memory import Kept, LoopMemory
 from headgate.reconcile.observe import Seen, observe
 from headgate.reconcile.ports import Event, Ports
-from headgate.reconcile.readiness import should_be_heard_at
 from headgate.reconcile.report import report
 
 

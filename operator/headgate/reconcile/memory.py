@@ -5,8 +5,6 @@ generation last published: without them a restarted loop would decide otherwise 
 Everything else is measured anew.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -45,11 +43,11 @@ class Kept:
     refused: str = ""
     """Digest of why the spec cannot be acted on, as a person was told last; empty: it can."""
 
-    def forgiven(self) -> Kept:
+    def forgiven(self) -> "Kept":
         """Return it after a person has asked for a new run: what ended the last one counts no more."""
         return replace(self, history=self.history.forgiven()) if self.history.ended else self
 
-    def is_worth_saving(self, saved: Kept, *, dwell_tolerance_seconds: float) -> bool:
+    def is_worth_saving(self, saved: "Kept", *, dwell_tolerance_seconds: float) -> bool:
         """Return whether a loop that starts again with `saved` could decide otherwise.
 
         A dwell clock says at each tick when its value was last known. A loop that starts again only has to
@@ -64,7 +62,7 @@ class Kept:
         gaps = (abs(now.known_at - then.known_at) for (_, now), (_, then) in pairs)
         return any(gap > dwell_tolerance_seconds for gap in gaps)
 
-    def unchanged_until(self, t: float) -> Kept:
+    def unchanged_until(self, t: float) -> "Kept":
         """Return it where each value for which a dwell clock runs was looked at until `t`, and was above throughout.
 
         It is what reconciles at all these looks would have left.
@@ -78,7 +76,7 @@ class Kept:
 
         return _with_latches(self, latch)
 
-    def clock_at(self, dwells: Mapping[str, float], saved: Kept, tolerance_seconds: float) -> float | None:
+    def clock_at(self, dwells: Mapping[str, float], saved: "Kept", tolerance_seconds: float) -> float | None:
         """Return from when on a dwell clock has something for a reconcile to do, in Unix time; `None`: none runs.
 
         It has run out, by the seconds that `dwells` has of each query, or what `saved` has of it grows too old.
@@ -108,7 +106,7 @@ class Kept:
         return document
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any], complain: Callable[[str], None]) -> Kept:
+    def from_json(cls, document: Mapping[str, Any], complain: Callable[[str], None]) -> "Kept":
         """Read a document of `to_json`. A part that is damaged starts afresh, and `complain` is told so."""
 
         def part(name: str, read: Callable[[Any], T], otherwise: T) -> T:
@@ -212,9 +210,9 @@ class LoopMemory:
     executors_short_since: float | None = None
     """Unix time since which the driver has had fewer executors than it is to have; `None`: it has them."""
     flapping_until: float = 0.0
-    """Unix time until which the writes for flapping so far count (`flapping`)."""
+    """Unix time until which the writes for flapping so far count (`significance`)."""
 
-    def having_written_status(self, write_policy: WritePolicy, now: float) -> LoopMemory:
+    def having_written_status(self, write_policy: WritePolicy, now: float) -> "LoopMemory":
         return replace(
             self, status_written=self.status, status_written_at=now, refresh_at=write_policy.refresh_at(now)
         )

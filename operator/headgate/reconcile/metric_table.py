@@ -4,8 +4,6 @@ A metric has its name, labels and help in `headgate_contract.metrics`. To have t
 `readings`, and a line here. A page is read, a query of Prometheus written and a stale column forgotten by this table.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

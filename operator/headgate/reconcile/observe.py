@@ -13,7 +13,7 @@ from headgate.api.annotations import SourceId
 from headgate.api.application import SparkApplication
 from headgate.api.query import Query
 from headgate.decision.driver import Obstacle, SeenDriver
-from headgate.decision.observation import Observation, SourceObservation
+from headgate.decision.observation import UNSEEN, Observation, SourceObservation
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.metric_table import since
 from headgate.reconcile.ports import Outage, OutageReason, Ports, Problem
@@ -115,10 +115,8 @@ def observe(
         outage=memory.outage,
         published=ports.controls.published(),
         observations={
-            query.name: _with_answers(
-                replace(_observation(query, metrics, memory, now), holds_are_stale=not knows_exceptions),
-                query,
-                answers,
+            query.name: _observation(
+                query, metrics, memory, answers, now=now, holds_are_stale=not knows_exceptions
             )
             for query in application.spec.queries
         },
@@ -150,38 +148,38 @@ def _attempt(name: str, query: QueryMetrics | None, memory: LoopMemory) -> int:
     return NOT_RUN if latches is None or latches.attempt is None else latches.attempt
 
 
-def _observation(query: Query, metrics: DriverMetrics | None, memory: LoopMemory, now: float) -> Observation:
+def _observation(  # noqa: PLR0913  what is heard, remembered and answered, and when
+    query: Query,
+    metrics: DriverMetrics | None,
+    memory: LoopMemory,
+    answers: Mapping[SourceId, float],
+    *,
+    now: float,
+    holds_are_stale: bool,
+) -> Observation:
     found = None if metrics is None else metrics.queries.get(query.name)
-    attempt = _attempt(query.name, found, memory)
-    if found is None or metrics is None:
-        return Observation(t=now, query=query.name, attempt=attempt)
     track = memory.tracks.get(query.name, Track())
+    sources: dict[str, SourceObservation] = {}
+    if found is not None and metrics is not None:
+        for name, reported in found.sources.items():
+            held_by, ended = track.held_by.get(name), found.active is False
+            sources[name] = observation_of(reported, held_by=held_by, query_ended=ended, at=metrics.at)
+    for (
+        source
+    ) in query.sources:  # the driver need not have been heard for what their own expressions returned
+        if (answer := answers.get((query.name, source.name))) is not None:
+            sources[source.name] = with_fields(sources.get(source.name, UNSEEN), query_value=answer)
+    heard = found or QueryMetrics()
     return Observation(
         t=now,
         query=query.name,
-        attempt=attempt,
-        sources={
-            name: observation_of(
-                reported, held_by=track.held_by.get(name), query_ended=found.active is False, at=metrics.at
-            )
-            for name, reported in found.sources.items()
-        },
-        throughput=found.throughput,
-        driver_votes=None if found.started_at is None else found.votes is True,
-        arrival_rate=track.arrival_rate if found.arrival_rate is None else found.arrival_rate,
+        attempt=_attempt(query.name, found, memory),
+        sources=sources,
+        throughput=heard.throughput,
+        driver_votes=None if heard.started_at is None else heard.votes is True,
+        arrival_rate=track.arrival_rate if found and found.arrival_rate is None else heard.arrival_rate,
+        holds_are_stale=holds_are_stale,
     )
-
-
-def _with_answers(observation: Observation, query: Query, answers: Mapping[SourceId, float]) -> Observation:
-    """Add what the sources' own expressions returned; the driver need not have been heard for that."""
-    answered = {
-        source.name: with_fields(
-            observation.source(source.name), query_value=answers[query.name, source.name]
-        )
-        for source in query.sources
-        if (query.name, source.name) in answers
-    }
-    return replace(observation, sources={**observation.sources, **answered}) if answered else observation
 
 
 def observation_of(

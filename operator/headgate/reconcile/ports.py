@@ -122,11 +122,8 @@ class ExecutorPods(Protocol):
         """Return what keeps them from it; `None` where nothing is known to."""
 
 
-class NoExecutorPods:
-    """There are none where the driver does all the work itself."""
-
-    def hindrance(self) -> None:
-        """Return that nothing is known."""
+class NoExecutorPods(ExecutorPods):
+    """There are none where the driver does all the work itself: nothing is known of them."""
 
 
 class Metrics(Protocol):
@@ -195,17 +192,8 @@ class Finalizer(Protocol):
         """Ask for its deletion."""
 
 
-class NoFinalizer:
-    """A resource that lies in a file comes and goes as its owner likes."""
-
-    def deletion_asked_at(self) -> None:
-        """Return that nobody has asked."""
-
-    def release(self) -> None:
-        """Do nothing."""
-
-    def remove(self) -> None:
-        """Do nothing."""
+class NoFinalizer(Finalizer):
+    """A resource that lies in a file comes and goes as its owner likes: nobody asks, and nothing is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

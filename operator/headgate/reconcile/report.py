@@ -12,11 +12,17 @@ from headgate.api.status import SparkApplicationStatus
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.events import changes, complaints
 from headgate.reconcile.executors import executors_short_since, hindrance_told
-from headgate.reconcile.flapping import after_restart, after_write, has_flapped, next_write
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import Event, Ports, WritePolicy
-from headgate.reconcile.significance import has_changed, numbers_moved
+from headgate.reconcile.significance import (
+    after_restart,
+    after_write,
+    has_changed,
+    has_flapped,
+    next_write,
+    numbers_moved,
+)
 from headgate.reconcile.status import status_of
 
 

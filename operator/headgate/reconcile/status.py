@@ -6,7 +6,9 @@ the status before. What is not known is left out.
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
+from typing import Final
 
 from headgate.api.annotations import SourceId
 from headgate.api.application import SparkApplication
@@ -24,9 +26,13 @@ from headgate.api.status import (
     Summary,
     Votes,
 )
+from headgate.decision.booking import unbooked_end, with_exit
+from headgate.decision.driver import History, SeenDriver, State
+from headgate.decision.lifecycle import how_it_ended
 from headgate.decision.verdict import SourceVerdict
 from headgate.decision.voters import Reason
 from headgate.reconcile.alignment import alignment_statuses, groups
+from headgate.reconcile.answers import FALSE, TRUE, Untimed
 from headgate.reconcile.conditions import conditions
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.grant import grant_reason
@@ -40,6 +46,9 @@ from headgate_contract.held import HeldBy
 MOST_SOURCES = 64
 """The most sources of a query that its status tells of."""
 
+INVALID_SPEC: Final = "InvalidSpec"
+"""The spec passed the API server and cannot be acted on; what was in force before stays so."""
+
 UNITS = {
     "offsets": OffsetUnit.OFFSETS,
     "rows": OffsetUnit.RECORDS,
@@ -49,6 +58,7 @@ UNITS = {
     "none": OffsetUnit.NONE,
 }
 """The read limit that the driver reports, as the status calls it."""
+_ANSWERS = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}
 
 
 def status_of(
@@ -100,7 +110,16 @@ def _query(
         interval = verdict.interval_seconds  # what it was told
     in_force = None if seen.metrics is None else seen.metrics.control_generation
     track = memory.tracks.get(name, Track())
-    out_of_reach = _out_of_reach(before if is_of_attempt else None, seen)
+    # What is not known now stays as it was known last of this attempt. Whose a query is a driver tells only while it
+    # runs, and whoever finds it ended wants to know whose it was.
+    last = before if is_of_attempt and seen.living_driver is not None else None
+    owner, failure, out_of_reach = reported.owner, reported.failure, dict[str, str | None]()
+    if last is not None and owner is None and not (seen.knows_all and reported.active is True):
+        owner = last.owner
+    if last is not None and failure is None and not (seen.knows_all or reported.active is True):
+        failure = last.failure
+    if last is not None and not seen.knows_exceptions:
+        out_of_reach = {source.name: source.out_of_reach for source in last.sources}
     sources = tuple(
         _source(
             source,
@@ -114,8 +133,8 @@ def _query(
     )
     return QueryStatus(
         name=name,
-        owner=_owner(reported, before if is_of_attempt else None, seen),
-        failure=_failure(reported, before if is_of_attempt else None, seen),
+        owner=owner,
+        failure=failure,
         backlog=backlog,
         reason=None if verdict.reason is None or is_at_rest else verdict.reason.value,
         since=moment(seen.now) if before is None or changed else before.since,
@@ -137,30 +156,6 @@ def _query(
     )
 
 
-def _owner(reported: QueryMetrics, before: QueryStatus | None, seen: Seen) -> str | None:
-    """Return whose the last run is; where no run is known, whose it was known to be last in this attempt.
-
-    A driver tells it only while a query runs, and whoever finds a query ended wants to know whose it was.
-    """
-    if reported.owner is not None or before is None or seen.living_driver is None:
-        return reported.owner
-    return None if seen.knows_all and reported.active is True else before.owner
-
-
-def _failure(reported: QueryMetrics, before: QueryStatus | None, seen: Seen) -> str | None:
-    """Return what the query has failed of; where that is not known now, what was known last of this attempt."""
-    if reported.failure is not None or before is None or seen.living_driver is None:
-        return reported.failure
-    return None if seen.knows_all or reported.active is True else before.failure
-
-
-def _out_of_reach(before: QueryStatus | None, seen: Seen) -> Mapping[str, str | None]:
-    """Return why sources were out of reach as it was known last of this attempt, while nobody knows it now."""
-    if before is None or seen.living_driver is None or seen.knows_exceptions:
-        return {}
-    return {source.name: source.out_of_reach for source in before.sources}
-
-
 def _shown(declared: Iterable[str], reported: Iterable[str]) -> tuple[str, ...]:
     """Return the sources that a status can hold: the declared ones first, then others of the job.
 
@@ -180,10 +175,11 @@ def _source(  # noqa: PLR0913  what is reported of it, and what else bears on it
     held_by: str | None,
     alignment: AlignmentStatus | None,
 ) -> SourceStatus:
+    votes = {} if verdict is None else verdict.votes
     return SourceStatus(
         name=name,
         out_of_reach=reported.out_of_reach or out_of_reach,
-        votes=Votes() if verdict is None else _votes(verdict),
+        votes=Votes(**{VOTERS[reason]: _ANSWERS[vote] for reason, vote in votes.items()}),
         watermark_lag=measured(reported.watermark_lag_seconds),
         watermark_held_by_partition=reported.watermark_held_by_partition,
         snapshot_problem=reported.snapshot_problem,
@@ -193,11 +189,6 @@ def _source(  # noqa: PLR0913  what is reported of it, and what else bears on it
         held="Stopping" if held_by == HeldBy.STOP else held_by,
         unit=UNITS.get(reported.read_limit or ""),
     )
-
-
-def _votes(verdict: SourceVerdict) -> Votes:
-    words = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}
-    return Votes(**{VOTERS[reason]: words[vote] for reason, vote in verdict.votes.items()})
 
 
 def _summary(queries: tuple[QueryStatus, ...], *, is_at_rest: bool) -> Summary:
@@ -226,3 +217,53 @@ def _backlog(query: QueryStatus) -> str | None:
 
 def _count(value: float | None) -> int | None:
     return None if value is None else max(0, round(value))
+
+
+def with_end(message: str, driver: SeenDriver | None, history: History, now: float) -> str:
+    """Return `message` with the end of the driver, where that is news."""
+    end = unbooked_end(driver, history, now)
+    if end is None:
+        return message
+    attempt = history.attempt if driver is None else max(history.attempt, driver.attempt)
+    how = how_it_ended(with_exit(replace(history, attempt=attempt), end))
+    return f"its driver has ended ({how}), and the spec cannot be acted on: {message}"
+
+
+def refused_status(  # noqa: PLR0913  what was, what is, and when
+    before: SparkApplicationStatus | None,
+    message: str,
+    *,
+    driver: SeenDriver | None,
+    history: History,
+    generation: int,
+    now: float,
+) -> SparkApplicationStatus:
+    """Return `before` with the word that this generation is refused, and why, and with what became of the driver.
+
+    The API server checks what its rules can see; the rest is found here, and so is a resource that another version of
+    the CRD let through. Nothing is done about it but to say so: a driver that runs goes on with what it has. One that
+    ends meanwhile is not started again, since nobody knows with what; so that is said as well.
+    """
+    status = before or SparkApplicationStatus(state=State.PENDING)
+    message = with_end(message, driver, history, now)
+    known = {condition.type: condition for condition in status.conditions}
+    said = {
+        kind: Untimed(kind, answer, INVALID_SPEC, message).condition(known.get(kind), generation, now)
+        for kind, answer in (("Ready", FALSE), ("Reconciling", FALSE), ("Stalled", TRUE))
+    }
+    told = tuple((known | said).values())
+    state = _state_of(driver, history, now) or status.state
+    changes = {"state": state, "observed_generation": generation, "conditions": told}
+    return status.model_copy(update=changes)
+
+
+def _state_of(driver: SeenDriver | None, history: History, now: float) -> State | None:
+    """Return where the driver is in its life; `None`: nothing has become of it since that was told last."""
+    if driver is not None and driver.exit is None:
+        if driver.is_leaving:
+            return State.STOPPING
+        return State.RUNNING if driver.is_ready else State.STARTING
+    end = unbooked_end(driver, history, now)
+    if end is None:
+        return None
+    return State.COMPLETED if end.code == 0 else State.FAILED

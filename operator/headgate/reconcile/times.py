@@ -1,6 +1,7 @@
-"""Seconds, as the loop computes with them, in the forms that a status is written in."""
+"""Seconds and numbers of records, as the loop computes with them, in the forms that a status is written in."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from headgate.api.duration import format_duration, parse_duration
 from headgate.decision.estimate import Eta
@@ -49,3 +50,21 @@ def duration_text(value: float) -> str:
 def eta_text(eta: Eta) -> str | None:
     """Return an estimate as a duration, at most to the second, `never`, or nothing."""
     return eta if eta is None or isinstance(eta, str) else duration_text(round(eta))
+
+
+LARGEST: Final = 1e30
+"""More than any log holds. A whole number of hundreds of digits, in a status of somebody else, is no float."""
+
+
+def amount_text(value: float) -> str:
+    """Write a number of records: `950`, `12.3k`, `4.05M`."""
+    value = min(value, LARGEST)
+    for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= scale:
+            return f"{value / scale:.3g}{unit}"
+    return f"{value:.3g}" if value % 1 else f"{value:.0f}"
+
+
+def rate_text(value: float) -> str:
+    """Write records per second: `68k/s`."""
+    return f"{amount_text(value)}/s"

@@ -8,8 +8,6 @@ Prometheus is looked at less often than a source is held and let go. So what the
 minute is taken from there, and nothing depends on when the loop looked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -38,7 +36,7 @@ class Track:
         """Records per second that came in; `None` until there are two moments to compare."""
         return arrival_rate(self.marks[0], self.marks[-1]) if len(self.marks) > 1 else None
 
-    def following(self, query: QueryMetrics, *, attempt: int, at: float) -> Track:
+    def following(self, query: QueryMetrics, *, attempt: int, at: float) -> "Track":
         """Return the track after `query` was reported at `at`; a new attempt starts a new one, as does a clock that
         was set back."""
         if attempt != self.attempt or (self.at is not None and at < self.at):

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from headgate.adapters.kubernetes.customized import PropertyVolume, volumes_of
+from headgate.adapters.kubernetes.customized import volumes_of
 from headgate.api.property_rules import ON_DEMAND
 
 CHECKPOINT_PROPERTY: Final = "spark.sql.streaming.checkpointLocation"
@@ -94,18 +94,11 @@ def _on_a_volume(path: str, conf: Mapping[str, str]) -> str | None:
     if not mounted:
         return None
     at, volume = max(mounted, key=lambda one: len(one[0]))
-    root = _volume(volume)
-    return (
-        None
-        if root is None
-        else posixpath.normpath(f"{root}/{volume.mount.get('subPath', '')}/{path[len(at) :]}")
-    )
-
-
-def _volume(volume: PropertyVolume) -> str | None:
     match volume.type, volume.options:
         case "persistentVolumeClaim", {"claimName": name} if name != ON_DEMAND:
-            return f"volume claim {name}"
+            root = f"volume claim {name}"
         case "nfs", {"server": server, "path": folder}:
-            return f"nfs {server.lower()}:{folder}"
-    return None
+            root = f"nfs {server.lower()}:{folder}"
+        case _:
+            return None
+    return posixpath.normpath(f"{root}/{volume.mount.get('subPath', '')}/{path[len(at) :]}")

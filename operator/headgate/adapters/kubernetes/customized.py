@@ -10,7 +10,7 @@ The names are those of Spark's documentation, "Running on Kubernetes", section C
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from headgate.adapters.kubernetes.client import Manifest
 
@@ -68,11 +68,17 @@ def volumes(conf: Conf) -> list[Manifest]:
 
 
 def mounts(conf: Conf) -> list[Manifest]:
-    secrets = [
-        {"name": f"{name}-volume", "mountPath": path}
-        for name, path in _below(conf, "driver.secrets.").items()
-    ]
-    return [_mount(volume) for volume in volumes_of(conf) if "path" in volume.mount] + secrets
+    found: list[Manifest] = []
+    for volume in volumes_of(conf):
+        if (path := volume.mount.get("path")) is None:
+            continue
+        found.append({"name": volume.name, "mountPath": path})
+        if (below := volume.mount.get("subPath")) is not None:
+            found[-1]["subPath"] = below
+        if volume.mount.get("readOnly", "").lower() == "true":
+            found[-1]["readOnly"] = True
+    secrets = _below(conf, "driver.secrets.").items()
+    return found + [{"name": f"{name}-volume", "mountPath": path} for name, path in secrets]
 
 
 def volumes_of(conf: Conf) -> Iterator[PropertyVolume]:
@@ -85,15 +91,6 @@ def volumes_of(conf: Conf) -> Iterator[PropertyVolume]:
     for (kind, name), settings in sorted(found.items()):
         mount, options = _of(settings, "mount."), _of(settings, "options.")
         yield PropertyVolume(type=kind, name=name, mount=mount, options=options)
-
-
-def _mount(volume: PropertyVolume) -> Manifest:
-    mount: dict[str, Any] = {"name": volume.name, "mountPath": volume.mount["path"]}
-    if (below := volume.mount.get("subPath")) is not None:
-        mount["subPath"] = below
-    if volume.mount.get("readOnly", "").lower() == "true":
-        mount["readOnly"] = True
-    return mount
 
 
 def _below(conf: Conf, beginning: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ applications a second: when a whole cluster is full, all of them are short at on
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from headgate.adapters.kubernetes.client import PODS, ApiServer, Manifest
@@ -75,11 +75,25 @@ class ExecutorLooks:
 
 def hindrance_of(pods: Sequence[Manifest], now: float) -> Problem | None:
     """Return what keeps the first executor from running that anything is known to; `now` is Unix time."""
-    for told in (_waiting, _unscheduled, _in_the_making):
-        for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):
-            if "deletionTimestamp" not in pod["metadata"] and (found := told(pod, now)) is not None:
-                return found
-    return None
+    named = (
+        (str(pod["metadata"]["name"]), pod) for pod in pods if "deletionTimestamp" not in pod["metadata"]
+    )
+    living = sorted(named, key=lambda one: one[0])
+    remedy = (
+        "add nodes that take it, lower executor.cores, executor.memory or executor.instances, or let "
+        "executor.podTemplate tolerate the taints of nodes that have room"
+    )
+
+    def problems() -> Iterator[Problem | None]:
+        for name, pod in living:
+            yield why_it_waits(_waits(pod), f"the container of {name}", "spec.image", "the executors'")
+        for name, pod in living:
+            if pod.get("status", {}).get("phase", "Pending") == "Pending":
+                yield unscheduled(pod, name, remedy)
+        for name, pod in living:
+            yield in_the_making(pod, _waits(pod), f"the container of {name}", now)
+
+    return next((problem for problem in problems() if problem is not None), None)
 
 
 def _waits(pod: Manifest) -> dict[str, Any]:
@@ -87,25 +101,3 @@ def _waits(pod: Manifest) -> dict[str, Any]:
     statuses = pod.get("status", {}).get("containerStatuses", ())
     states = (status.get("state", {}) for status in statuses)
     return next((state["waiting"] for state in states if "waiting" in state), {})
-
-
-def _waiting(pod: Manifest, now: float) -> Problem | None:  # noqa: ARG001  as its like
-    return why_it_waits(_waits(pod), f"the container of {_name(pod)}", "spec.image", "the executors'")
-
-
-def _unscheduled(pod: Manifest, now: float) -> Problem | None:  # noqa: ARG001
-    remedy = (
-        "add nodes that take it, lower executor.cores, executor.memory or executor.instances, or let "
-        "executor.podTemplate tolerate the taints of nodes that have room"
-    )
-    is_pending = pod.get("status", {}).get("phase", "Pending") == "Pending"
-    return unscheduled(pod, _name(pod), remedy) if is_pending else None
-
-
-def _in_the_making(pod: Manifest, now: float) -> Problem | None:
-    return in_the_making(pod, _waits(pod), f"the container of {_name(pod)}", now)
-
-
-def _name(pod: Manifest) -> str:
-    name: str = pod["metadata"]["name"]
-    return name

@@ -18,16 +18,6 @@ class StoreWasPutBack(Exception):  # noqa: N818  what happened; the process is a
     """The API server's store is in a state from before what it has told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What was known of the cluster before it was asked."""
-
-    versions: Mapping[str, int]
-    """Resource versions by uid."""
-    gone: frozenset[str] = frozenset()
-    """Uids of what cannot come back; a pod that was listed by its labels can, with the labels."""
-
-
 @dataclass(slots=True)
 class StoreHistory:
     """Compares what is read with what was known before."""
@@ -36,14 +26,23 @@ class StoreHistory:
     """What was read that cannot be so, if anything was."""
     _told: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def compare(self, read: Iterable[Mapping[str, Any]], known: Known) -> None:
-        """Take in objects, of which the metadata is enough, that were asked for after `known` was so."""
+    def compare(
+        self,
+        read: Iterable[Mapping[str, Any]],
+        versions: Mapping[str, int],
+        gone: frozenset[str] = frozenset(),
+    ) -> None:
+        """Take in objects, of which the metadata is enough, by what was known before they were asked for.
+
+        That is by uid the resource versions, and what cannot come back; a pod that was listed by its labels can, with
+        the labels.
+        """
         for one in read:
             metadata = one["metadata"]
             name = metadata.get("name", f"the object of uid {metadata['uid']}")  # a listing may leave it out
-            if metadata["uid"] in known.gone:
+            if metadata["uid"] in gone:
                 self._put_back(f"{name} was gone and is there again")
-            elif (version := known.versions.get(metadata["uid"], 0)) > version_of(one):
+            elif (version := versions.get(metadata["uid"], 0)) > version_of(one):
                 self._put_back(f"{name} was in version {version} and is in version {version_of(one)} again")
 
     async def until_put_back(self) -> NoReturn:

@@ -17,7 +17,7 @@ from headgate.adapters.kubernetes.names import CONTROL, FINALIZER
 from headgate.adapters.kubernetes.pods import attempt_of, driver_of, is_ended
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.times import unix_time
-from headgate.adapters.kubernetes.writes import (
+from headgate.adapters.kubernetes.writer import (
     CreateDriver,
     EndPod,
     HoldApplication,
@@ -39,7 +39,6 @@ KILL_GRACE_SECONDS = 1
 """The least that still leaves it to the kubelet to say that the container has ended: with 0 the API server
 forgets the pod at once, and what runs on a node that does not answer goes on writing."""
 
-
 FOLLOW_BY_THEMSELVES = frozenset({StepReason.WAITING_FOR_DRIVER})
 """Reasons that are in the status, and not worth an object each: a driver that was started is waited for."""
 
@@ -56,7 +55,11 @@ class PendingWrites:
 
 
 class PodDrivers:
-    """The port `Drivers`: pods of the application, of which one at most is alive."""
+    """The ports `Drivers` and `Controls`: pods of the application, of which one at most is alive.
+
+    The control document is an annotation of that one. While there is none it waits for the next one, in `pending`,
+    where whoever begins the reconcile puts the one from before.
+    """
 
     def __init__(  # noqa: PLR0913  whose they are, where writes go, and what is known when the reconcile begins
         self,
@@ -66,7 +69,7 @@ class PodDrivers:
         *,
         defaults: DriverDefaults,
         obstacle: Obstacle | None,
-        untold: Obstacle | None = None,
+        untold: Obstacle | None,
     ) -> None:
         self._owner = owner
         self._pending = pending
@@ -143,27 +146,15 @@ class PodDrivers:
             return
         self._pending.writes.append(EndPod(*_identity(pod), grace_seconds=KILL_GRACE_SECONDS))
 
-
-class PodAnnotation:
-    """The port `Controls`: an annotation of the living driver's pod.
-
-    While there is no driver, the document waits for the next one: `staged` is the one from the reconcile before.
-    """
-
-    def __init__(self, pod: Manifest | None, pending: PendingWrites, staged: ControlDocument | None) -> None:
-        self._pod = pod
-        self._pending = pending
-        pending.document = staged
-
     def published(self) -> ControlDocument | None:
         """Return the document of the driver that lives, or the one that the next driver gets.
 
         None is one of a newer operator that says more than is known here: that would stay in force, though the
         resource does not say it any more.
         """
-        if self._pod is None:
+        if (pod := self.living) is None:
             return self._pending.document
-        text = self._pod["metadata"].get("annotations", {}).get(CONTROL)
+        text = pod["metadata"].get("annotations", {}).get(CONTROL)
         if text is None:
             return None
         found = take(text)
@@ -172,14 +163,15 @@ class PodAnnotation:
     def publish(self, document: ControlDocument) -> None:
         """Give the document to the driver that lives, or keep it for the next one."""
         self._pending.document = document
-        if self._pod is not None:
-            self._pending.writes.append(PublishControl(*_identity(self._pod), document=write(document)))
+        if (pod := self.living) is not None:
+            self._pending.writes.append(PublishControl(*_identity(pod), document=write(document)))
 
 
-class ApplicationStatus:
-    """The ports `Store` and `Reports`: memory and status, side by side in the application's status."""
+class ApplicationObject:
+    """The ports `Store`, `Reports` and `Finalizer`: the status, with the memory in it, and our finalizer."""
 
     def __init__(self, application: Manifest, pending: PendingWrites) -> None:
+        self._metadata = application["metadata"]
         self._status: Mapping[str, Any] = application.get("status") or {}
         self._pending = pending
 
@@ -207,21 +199,13 @@ class ApplicationStatus:
         if event.reason not in FOLLOW_BY_THEMSELVES:
             self._pending.events.append(event)
 
-
-class ObjectFinalizer:
-    """The port `Finalizer`: our finalizer on the application."""
-
-    def __init__(self, application: Manifest, pending: PendingWrites) -> None:
-        self._metadata = application["metadata"]
-        self._pending = pending
-
     @property
-    def is_there(self) -> bool:
+    def is_held(self) -> bool:
         return FINALIZER in self._metadata.get("finalizers", ())
 
     def hold(self) -> None:
         """Hold the application, before anything of it runs."""
-        if not self.is_there:
+        if not self.is_held:
             self._pending.writes.insert(0, HoldApplication())
 
     def deletion_asked_at(self) -> float | None:
@@ -229,7 +213,7 @@ class ObjectFinalizer:
         return None if text is None else unix_time(text)
 
     def release(self) -> None:
-        if self.is_there:
+        if self.is_held:
             self._pending.writes.append(ReleaseApplication())
 
     def remove(self) -> None:

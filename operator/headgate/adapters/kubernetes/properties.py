@@ -24,7 +24,6 @@ OWN_VOLUME_CLAIMS: Final = "spark.kubernetes.driver.ownPersistentVolumeClaim"
 """By default Spark looks for claims to use and to delete, whether it has made any or not. Nobody should have to
 give it the right to do so."""
 
-
 DECOMMISSION: Final = "spark.decommission.enabled"
 """By default an executor whose pod is stopped loses the tasks that it runs, and they run again elsewhere."""
 EXECUTOR_GRACE: Final = "spark.kubernetes.executor.terminationGracePeriodSeconds"

@@ -48,14 +48,11 @@ def _value(name: str, ours: Any, theirs: Any) -> Any:
     if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
         return _merged(ours, theirs)
     if isinstance(ours, Sequence) and isinstance(theirs, list):
-        return _items(ours, theirs, name) if name in KEYS else [*ours, *theirs]
+        if (key := KEYS.get(name)) is None:
+            return [*ours, *theirs]
+        items = {item[key]: item for item in ours}
+        for item in theirs:
+            there = items.get(item[key])
+            items[item[key]] = _merged(there, item) if there is not None and name in MERGED else dict(item)
+        return list(items.values())
     return theirs
-
-
-def _items(ours: Sequence[Manifest], theirs: Sequence[Manifest], name: str) -> list[Manifest]:
-    key = KEYS[name]
-    by_key = {item[key]: item for item in ours}
-    for item in theirs:
-        there = by_key.get(item[key])
-        by_key[item[key]] = _merged(there, item) if there is not None and name in MERGED else dict(item)
-    return list(by_key.values())

@@ -1,4 +1,8 @@
-"""Carries out what a reconcile wants written: in order, one after the other, until one fails.
+"""What a reconcile wants written, as values, and who carries it out: in order, one after the other, until one fails.
+
+Each can be carried out twice, or by a process that does not know that it is not in charge any more, without harm: it
+names the very object that it means, and the application's status carries the version that the reconcile was decided
+on.
 
 What follows a write that fails is dropped. The reconcile is made again, from what is there then; whatever was done
 already is found done. One thing is not dropped: a driver that cannot be told anything more can be ended all the same,
@@ -8,24 +12,14 @@ and its application let go.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 from headgate.adapters.kubernetes.cache import application_of
 from headgate.adapters.kubernetes.client import APPLICATIONS, PODS, ApiServer, Manifest
-from headgate.adapters.kubernetes.manifests import Owner
 from headgate.adapters.kubernetes.names import CONTROL, FINALIZER
 from headgate.adapters.kubernetes.pods import attempt_of, is_ended
 from headgate.adapters.kubernetes.refusals import NameIsTaken, PredecessorRemains
-from headgate.adapters.kubernetes.writes import (
-    CreateDriver,
-    EndPod,
-    HoldApplication,
-    PublishControl,
-    ReleaseApplication,
-    RemoveApplication,
-    Write,
-    WriteStatus,
-)
 from headgate.api.application import API_VERSION, KIND
 from headgate.api.labels import APPLICATION, DRIVER, ROLE, driver_name
 from headgate.clock import steady_seconds
@@ -39,6 +33,67 @@ that."""
 
 TELLING_SHARE = 0.5
 """Of that time, to tell a driver something: what is to be done to it then must not be too old because of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldApplication:
+    """Put our finalizer on the application, so that it cannot go before its driver has stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStatus:
+    """Write status and memory in one."""
+
+    status: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishControl:
+    """Put the control document on a driver pod."""
+
+    pod: str
+    uid: str
+    document: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDriver:
+    """Create a driver's pod."""
+
+    pod: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class EndPod:
+    """Delete a pod: ask the kubelet to end it within `grace_seconds`; `None`: within its own grace period.
+
+    One that has ended goes at once.
+    """
+
+    pod: str
+    uid: str
+    grace_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseApplication:
+    """Take our finalizer off."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveApplication:
+    """Delete the application."""
+
+
+Write = (
+    HoldApplication
+    | WriteStatus
+    | PublishControl
+    | CreateDriver
+    | EndPod
+    | ReleaseApplication
+    | RemoveApplication
+)
 
 
 class Writer:
@@ -59,7 +114,7 @@ class Writer:
     ) -> None:
         self._cluster = cluster
         self._key = key_of(application)
-        self._owner = Owner(key=self._key, uid=application["metadata"]["uid"])
+        self._uid = application["metadata"]["uid"]
         self._finalizers = list(application["metadata"].get("finalizers", ()))
         self._version = application["metadata"]["resourceVersion"]
         self._seen = seen
@@ -95,7 +150,7 @@ class Writer:
                     await self._set_finalizers([name for name in self._finalizers if name != FINALIZER])
             case RemoveApplication():
                 with suppress(ApiNotFound):
-                    await self._cluster.delete(APPLICATIONS, self._key, uid=self._owner.uid)
+                    await self._cluster.delete(APPLICATIONS, self._key, uid=self._uid)
             case WriteStatus(status=status):
                 await self._write_status(status)
             case PublishControl(pod=name, uid=uid, document=document):
@@ -106,7 +161,10 @@ class Writer:
             case CreateDriver(pod=pod):
                 await self._create(pod)
             case EndPod(pod=name, uid=uid, grace_seconds=grace):
-                await self._end_pod(name, uid, grace)
+                try:
+                    await self._cluster.delete(PODS, self._at(name), uid=uid, grace_seconds=grace)
+                except (ApiNotFound, ApiConflict):  # it is not there any more, or is another one by now
+                    self._gone(self._pod(name, uid))
             case other:
                 assert_never(other)
 
@@ -117,7 +175,7 @@ class Writer:
         metadata = {
             "name": self._key.name,
             "namespace": self._key.namespace,
-            "uid": self._owner.uid,
+            "uid": self._uid,
             "resourceVersion": self._version,
         }
         manifest = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "status": status}
@@ -126,7 +184,7 @@ class Writer:
         self.has_written_status, self.status = True, answer.get("status")
 
     async def _set_finalizers(self, finalizers: Sequence[str]) -> None:
-        metadata = {"uid": self._owner.uid, "resourceVersion": self._version, "finalizers": list(finalizers)}
+        metadata = {"uid": self._uid, "resourceVersion": self._version, "finalizers": list(finalizers)}
         self._learn(await self._cluster.patch(APPLICATIONS, self._key, {"metadata": metadata}))
 
     def _learn(self, application: Manifest) -> None:
@@ -150,7 +208,12 @@ class Writer:
 
         Where it is not to be seen as a driver, no other decision would come of that.
         """
-        await self._require_no_predecessor(attempt_of(pod) or 0)
+        if (attempt := attempt_of(pod) or 0) > 1:
+            # The driver before this one, by its name: whoever takes its labels off hides it, and no more.
+            before = driver_name(self._key.name, attempt - 1)
+            with suppress(ApiNotFound):
+                if not is_ended(await self._cluster.get(PODS, self._at(before))):
+                    raise PredecessorRemains(self._key, before)
         self._require_fresh()
         try:
             self._seen(await self._cluster.create(PODS, pod))
@@ -161,22 +224,6 @@ class Writer:
                 if application_of(found) != self._key:
                     raise NameIsTaken(self._key, pod["metadata"]["name"]) from None
             raise
-
-    async def _require_no_predecessor(self, attempt: int) -> None:
-        """Look for the driver before this one by its name: whoever takes its labels off hides it, and no more."""
-        if attempt <= 1:
-            return
-        name = driver_name(self._key.name, attempt - 1)
-        with suppress(ApiNotFound):
-            if not is_ended(await self._cluster.get(PODS, self._at(name))):
-                raise PredecessorRemains(self._key, name)
-
-    async def _end_pod(self, name: str, uid: str, grace_seconds: int | None) -> None:
-        """Delete the pod. One that is not there any more, or is another one by now, is known to be gone."""
-        try:
-            await self._cluster.delete(PODS, self._at(name), uid=uid, grace_seconds=grace_seconds)
-        except (ApiNotFound, ApiConflict):
-            self._gone(self._pod(name, uid))
 
     def _pod(self, name: str, uid: str) -> Manifest:
         """Return as much of a pod as it takes to say that it is gone."""

@@ -6,7 +6,7 @@ ended only when its whole process group is gone, because the JVM outlives a kill
 and as long as it lives it may write to the checkpoint.
 """
 
-from __future__ import annotations
+from __future__ import annotations  # as text: the codec reads them
 
 import json
 import os
@@ -14,6 +14,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -168,7 +169,10 @@ class LocalDrivers:
         record = _Record(attempt=attempt, revision=revision, pid=pid, start_mark=mark, started_at=now)
         self._write(record)
         self._record = record
-        _release(self._child)
+        assert self._child.stdin is not None  # noqa: S101  opened as a pipe above
+        with suppress(BrokenPipeError):  # one that has died meanwhile is found by `observe`
+            self._child.stdin.write(b"start\n")
+            self._child.stdin.close()
 
     def stop(self, grace_seconds: float) -> None:  # noqa: ARG002  the loop kills what does not stop
         """Ask the Python process, and it alone: a JVM that gets the signal too would not finish its batch."""
@@ -319,16 +323,6 @@ def require_words(words: Iterable[str]) -> None:
             raise InvalidInputError(
                 f"spec: {word!r:.60} holds a null byte, which no command line can; remove it"
             )
-
-
-def _release(child: subprocess.Popen[bytes]) -> None:
-    """Let the recorded process become the driver; one that has died meanwhile is found by `observe`."""
-    assert child.stdin is not None  # noqa: S101  opened as a pipe above
-    try:
-        child.stdin.write(b"start\n")
-        child.stdin.close()
-    except BrokenPipeError:
-        pass
 
 
 def _read_record(path: Path) -> _Record | None:

@@ -28,7 +28,10 @@ class _Stat(NamedTuple):
 def start_mark(pid: int) -> str | None:
     """Return when the living process `pid` started, in a form that can only be compared; else `None`."""
     if not _has_proc():
-        return _start_mark_by_ps(pid)
+        ps = ["ps", "-o", "lstart=", "-p", str(pid)]
+        return (
+            subprocess.run(ps, capture_output=True, text=True, timeout=5, check=False).stdout.strip() or None
+        )
     stat = _stat(_PROC / str(pid))
     return None if stat is None or stat.has_ended else stat.start_ticks
 
@@ -67,10 +70,3 @@ def _stat(folder: Path) -> _Stat | None:
     except OSError:
         return None
     return _Stat(state=fields[0], group=int(fields[2]), start_ticks=fields[19])
-
-
-def _start_mark_by_ps(pid: int) -> str | None:
-    answer = subprocess.run(
-        ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, timeout=5, check=False
-    )
-    return answer.stdout.strip() or None

@@ -17,7 +17,6 @@ from headgate.reconcile.ports import Problem
 SAVING_SECONDS = 2.0
 """A file may be away for so long: many editors save in two steps."""
 
-
 RESOURCE_REFUSED = "ResourceRefused"
 """An edit of the resource file is invalid; the one before stays in force."""
 RESOURCE_MISSING, RESOURCE_FOUND = "ResourceMissing", "ResourceFound"

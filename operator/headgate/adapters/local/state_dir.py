@@ -4,8 +4,6 @@ Two loops on one folder would start two drivers. So the folder is locked for as 
 kernel lets go of the lock when its holder dies, however it dies.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 from pathlib import Path
@@ -43,12 +41,12 @@ class StateDir:
         """What the driver and the job print."""
 
     @classmethod
-    def beside(cls, resource_file: Path, application: str) -> StateDir:
+    def beside(cls, resource_file: Path, application: str) -> "StateDir":
         """Return the default place: `.headgate/NAME` in the folder of the resource file."""
         return cls(resource_file.resolve().parent / ".headgate" / application)
 
     @classmethod
-    def of_run(cls, folder: Path) -> StateDir:
+    def of_run(cls, folder: Path) -> "StateDir":
         """Return the folder of a run that has been. Raises `UsageError` where there is none."""
         if (why := why_absent(folder.is_dir, "there is no such folder")) is not None:
             raise UsageError(f"--state-dir {folder}: {why}; headgate local names its own, .headgate/NAME")

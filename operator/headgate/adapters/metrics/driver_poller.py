@@ -9,8 +9,6 @@ Reconciles are given out as with Prometheus, so what only shows from one scrape 
 worked out here, at each scrape.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Collection, Mapping

@@ -1,8 +1,6 @@
 """What is gathered of a cluster: applications, their drivers and executors with the ends of their logs, Events, and
 the operator."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final
 

@@ -71,13 +71,13 @@ class Redaction:
                 for each, found in value.items()
             }
         if name in {"env", "variables"} and isinstance(value, list):
-            return [self._variable(each) for each in value]
+            return [
+                {**each, "value": HIDDEN}
+                if isinstance(each, Mapping) and "value" in each
+                else self.document(each)
+                for each in value
+            ]
         return self.document(value)
-
-    def _variable(self, variable: Any) -> Any:
-        if isinstance(variable, Mapping) and "value" in variable:
-            return {**variable, "value": HIDDEN}
-        return self.document(variable)
 
     def _string(self, text: str) -> str:
         try:

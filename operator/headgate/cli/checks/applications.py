@@ -13,8 +13,8 @@ from headgate.cli.checks import RUNBOOK, CheckResult, Level, Said, found, unmet
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.cli.view.words import whose
 from headgate.decision.driver import State
+from headgate.reconcile.conditions import CONTROL_PENDING
 from headgate.reconcile.ports import OF_ONE_QUERY, OutageReason
-from headgate.reconcile.readiness import CONTROL_PENDING
 from headgate.reconcile.times import duration_text
 
 PENDING_SECONDS: Final = 120.0

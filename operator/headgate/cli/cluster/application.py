@@ -1,7 +1,5 @@
 """An application as the API server has it, read with care: the object may be older or newer than this command."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime

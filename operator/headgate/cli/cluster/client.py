@@ -4,8 +4,6 @@ Calls are short: whoever waits at a terminal wants an answer, and the next try i
 `ApiUnavailable`, `ApiRefused`, `ApiNotFound` or `ApiConflict`, each with one sentence and a remedy.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -90,7 +88,7 @@ class Cluster:
         """
         return self._named(name, lambda api: api.patch(APPLICATIONS, Key(self.namespace, name), patch))
 
-    def validated(self, manifest: Mapping[str, Any]) -> tuple[SparkApplication | None, tuple[Finding, ...]]:
+    def validated(self, manifest: Mapping[str, Any]) -> "tuple[SparkApplication | None, tuple[Finding, ...]]":
         """Return what an application of the cluster declares, or None, and the findings.
 
         As for the operator, what a newer CRD has filled in counts as not set. It is asked for where one is refused.
@@ -126,18 +124,15 @@ class Cluster:
         here = [application["metadata"]["name"] for application in self.applications()]
         if hint := did_you_mean(name, here):
             return f"{missing}{hint}"
-        if elsewhere := self._namespaces_with(name):
+        elsewhere: list[str] = []
+        with suppress(HeadgateError):  # who may see one namespace only is told of that one
+            everywhere = map(key_of, self.applications(everywhere=True))
+            elsewhere = sorted(key.namespace for key in everywhere if key.name == name)
+        if elsewhere:
             return f"{missing}, but in {', '.join(elsewhere)}; give that with -n"
         return (
             f"{missing}, which has: {', '.join(sorted(here)[:10])}" if here else f"{missing}, which has none"
         )
-
-    def _namespaces_with(self, name: str) -> list[str]:
-        try:
-            everywhere = map(key_of, self.applications(everywhere=True))
-        except HeadgateError:  # who may see one namespace only is told of that one
-            return []
-        return sorted(key.namespace for key in everywhere if key.name == name)
 
 
 def require_name(name: str, what: str) -> None:

@@ -8,6 +8,7 @@ other half hides what they say, as the address at which one logs in, and takes n
 import logging
 import os
 from collections.abc import Collection, Mapping
+from logging.handlers import MemoryHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +25,7 @@ from headgate_contract.nearest import did_you_mean
 
 SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 DEFAULT_NAMESPACE = "default"
+MOST_COMPLAINTS = 100
 
 
 def connect(kubeconfig: Path | None, context: str | None, namespace: str | None, here: str = "") -> Cluster:
@@ -83,30 +85,19 @@ def _of_kubeconfig(files: str, context: str | None) -> tuple[ApiClient, str | No
         raise UsageError(f"{files}: {sentence(error)}; check it with kubectl config view") from None
 
 
-class _Complaints(logging.Handler):
-    """Hears of a login that has failed: the client writes it to the log, and goes on as nobody."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.said: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep what a record says, on one line."""
-        self.said.append(" ".join(record.getMessage().split()))
-
-
 def _log_in(files: str, context: str | None, settings: Configuration) -> None:
     """Fill in the settings of a context; raise UsageError where its plugin refuses, or an address is none."""
-    complaints = _Complaints()
-    logging.getLogger().addHandler(complaints)
+    # Of a login that has failed the client writes to the log, and goes on as nobody.
+    heard = MemoryHandler(MOST_COMPLAINTS, flushLevel=logging.CRITICAL + 1)
+    heard.setLevel(logging.ERROR)
+    logging.getLogger().addHandler(heard)
     try:
         config.load_kube_config(files, context, settings)  # type: ignore[no-untyped-call]
     finally:
-        logging.getLogger().removeHandler(complaints)
-    if complaints.said:
+        logging.getLogger().removeHandler(heard)
+    if said := "; ".join(" ".join(record.getMessage().split()) for record in heard.buffer):
         raise UsageError(
-            f"{files}: the login of context {context} failed: {'; '.join(complaints.said)}; "
-            "log in anew, as for kubectl"
+            f"{files}: the login of context {context} failed: {said}; log in anew, as for kubectl"
         )
     for member, address in (("server", settings.host), ("proxy-url", settings.proxy)):
         if address is not None and not _is_address(address):

@@ -1,6 +1,7 @@
 """The options that all commands against a cluster have, named as `kubectl` names them."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -9,39 +10,26 @@ import typer
 if TYPE_CHECKING:
     from headgate.cli.cluster.client import Cluster
 
-_PANEL = "Cluster"
-
+_option = partial(typer.Option, rich_help_panel="Cluster")
 Namespace: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        "--namespace",
-        "-n",
-        metavar="NAMESPACE",
-        help="Namespace of the application [that of the context].",
-        rich_help_panel=_PANEL,
+    _option(
+        "--namespace", "-n", metavar="NAMESPACE", help="Namespace of the application [that of the context]."
     ),
 ]
 Context: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--context",
-        metavar="NAME",
-        help="Context of the kubeconfig [the current one].",
-        rich_help_panel=_PANEL,
-    ),
+    str | None, _option("--context", metavar="NAME", help="Context of the kubeconfig [the current one].")
 ]
 Kubeconfig: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
+    _option(
         "--kubeconfig",
         metavar="FILE",
         help="Kubeconfig [$KUBECONFIG, ~/.kube/config, or the service account of a pod].",
-        rich_help_panel=_PANEL,
     ),
 ]
 AllNamespaces: TypeAlias = Annotated[
-    bool,
-    typer.Option("--all-namespaces", "-A", help="Applications of all namespaces.", rich_help_panel=_PANEL),
+    bool, _option("--all-namespaces", "-A", help="Applications of all namespaces.")
 ]
 Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="Name of the application.")]
 

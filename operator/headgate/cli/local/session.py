@@ -4,8 +4,6 @@ The driver is a subprocess, its metrics are scraped from it directly, its contro
 status is what is on the screen. It is the same loop that an operator runs, so what works here works there.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import shutil
@@ -217,11 +215,8 @@ def _explanation(exit_code: int, run: LocalRun, log: DriverLog) -> Iterator[str]
         yield "the driver was killed before its batch had ended; the next run repeats that batch"
     elif run.last is not None:
         step = run.last.plan.step
-        yield (
-            f"{how_it_ended(step.history)} when it was to stop"
-            if step.state is State.SUSPENDED
-            else step.message
-        )
+        stopped = f"{how_it_ended(step.history)} when it was to stop"
+        yield stopped if step.state is State.SUSPENDED else step.message
         if exit_code == KILLED:
             yield f"exit code {KILLED} is that of a process that was killed (signal 9), often for want of memory"
         yield from last_words(log)

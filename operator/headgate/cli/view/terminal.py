@@ -56,17 +56,14 @@ class BatchHistory:
         records = _processed(query) - _processed(before)
         if count <= 0 or records < 0:
             return
-        self.batches.extend([Batch(records / count, _seconds(before, query, count))] * min(int(count), KEPT))
+        seconds = None
+        if before.batch_seconds_sum is not None and query.batch_seconds_sum is not None:
+            seconds = (query.batch_seconds_sum - before.batch_seconds_sum) / count
+        self.batches.extend([Batch(records / count, seconds)] * min(int(count), KEPT))
 
 
 def _processed(query: QueryMetrics) -> float:
     return sum(source.processed_records or 0.0 for source in query.sources.values())
-
-
-def _seconds(before: QueryMetrics, after: QueryMetrics, count: float) -> float | None:
-    if before.batch_seconds_sum is None or after.batch_seconds_sum is None:
-        return None
-    return (after.batch_seconds_sum - before.batch_seconds_sum) / count
 
 
 EVENTS_SHOWN = 8

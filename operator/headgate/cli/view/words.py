@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from headgate.api.status import QueryStatus
-from headgate.reconcile.amounts import amount_text, rate_text
-from headgate.reconcile.times import duration_text
+from headgate.reconcile.times import amount_text, duration_text, rate_text
 
 UNKNOWN = "-"
 _BARS = "▁▂▃▄▅▆▇█"

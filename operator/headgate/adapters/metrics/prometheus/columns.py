@@ -36,7 +36,6 @@ class Scraped(NamedTuple):
 
 Scrapes = dict[Pod, Scraped]
 
-
 CLOCK_SECONDS = 1.0
 """By how much the time of one scrape may differ from tick to tick: answers take their time. More is a clock that
 was set."""

@@ -5,8 +5,6 @@ whose application is reconciled now or soon, and for all others in a slow schedu
 foresee.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -40,7 +38,7 @@ class Details:
     oldest: float | None = None
     """Unix time of the scrape of what was taken over from before; `None`: nothing was."""
 
-    def filled_up(self, before: Details | None) -> Details:
+    def filled_up(self, before: "Details | None") -> "Details":
         """Return them, of an answer that may not be complete, with what it lacks as it was known before.
 
         Whoever answers in part for ever has nothing stand for longer than details may.

@@ -13,8 +13,6 @@ An answer stands until the expression is asked again, for five minutes at most: 
 others have expressions, too. Whoever has more than can be asked within that time has some that are never asked.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import time
@@ -87,18 +85,18 @@ class Answer:
             return self.asked_at + min(LONGEST_PAUSE_SECONDS, PAUSE_PER_SECOND * self.seconds)
         return self.asked_at + wait_seconds(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, self.failures, 0.0)
 
-    def by(self, now: float) -> Answer:
+    def by(self, now: float) -> "Answer":
         """Return it with nothing dated in the future: after a clock was set back, that would put off the next try."""
         if self.asked_at <= now and self.at <= now:
             return self
         return replace(self, asked_at=min(self.asked_at, now), at=min(self.at, now))
 
-    def failed(self, failure: Outage, now: float) -> Answer:
+    def failed(self, failure: Outage, now: float) -> "Answer":
         """Return what is known after a failure: nothing if the expression is wrong, else what was before."""
         failed = replace(self, failure=failure, asked_at=now, failures=self.failures + 1)
         return replace(failed, value=None) if failure.reason in _WRONG else failed
 
-    def standing(self, now: float) -> Answer:
+    def standing(self, now: float) -> "Answer":
         """Return what is known at a tick at which it was not asked."""
         if self.failure is not None or self.value is None or now - self.asked_at > STANDS_SECONDS:
             return self

@@ -49,11 +49,8 @@ EXACT_SECONDS = 0.1
 class Fetch:
     """Asks what the poller wants to know."""
 
-    def __init__(
-        self, options: PrometheusOptions, queried: Queried, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, options: PrometheusOptions, queried: Queried) -> None:
         self._matchers = options.matchers
-        self._clock = clock
         self._left_out: dict[str, float] = {}
         """Namespaces, and when they are asked for again."""
         self._client = PrometheusClient(options, timeout_seconds=options.timeout_seconds, queried=queried)
@@ -68,7 +65,7 @@ class Fetch:
 
     def begin(self, applications: int) -> None:
         """Begin a look at so many applications."""
-        now = self._clock()
+        now = time.monotonic()
         self._left_out = {name: until for name, until in self._left_out.items() if until > now}
         self._client.expect(applications)
 
@@ -129,25 +126,20 @@ class Fetch:
         left = TRIES
         while True:
             left -= 1
+            without = "|".join(sorted(self.left_out))
+            matchers = _both(self._matchers, f'namespace!~"{without}"') if without else self._matchers
             try:
-                return self._client.ask(query(self._matching()), decoder, at=at, lookback=lookback)
+                return self._client.ask(query(matchers), decoder, at=at, lookback=lookback)
             except TooMuch as failure:
-                if failure.namespace is None or not left:
+                if (namespace := failure.namespace) is None or not left:
                     raise
-                self._leave_out(failure.namespace)
-
-    def _matching(self) -> str:
-        without = "|".join(sorted(self.left_out))
-        return _both(self._matchers, f'namespace!~"{without}"') if without else self._matchers
-
-    def _leave_out(self, namespace: str) -> None:
-        if namespace not in self._left_out:
-            log.warning(
-                "Prometheus has too many series of this namespace's drivers: they are left out for "
-                f"{LEFT_OUT_SECONDS / 60:.0f} minutes, and nothing is known of its applications",
-                namespace=namespace,
-            )
-        self._left_out[namespace] = self._clock() + LEFT_OUT_SECONDS
+                if namespace not in self._left_out:
+                    log.warning(
+                        "Prometheus has too many series of this namespace's drivers: they are left out for "
+                        f"{LEFT_OUT_SECONDS / 60:.0f} minutes, and nothing is known of its applications",
+                        namespace=namespace,
+                    )
+                self._left_out[namespace] = time.monotonic() + LEFT_OUT_SECONDS
 
 
 def _result(future: Future[Vector[Labels]]) -> Vector[Labels] | QueryFailure:

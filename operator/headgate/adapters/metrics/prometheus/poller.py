@@ -13,8 +13,6 @@ If the first fails nothing new is known; if another one does, its column grows o
 asked by another thread at any time.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -51,7 +49,6 @@ class PrometheusPoller:
     def __init__(
         self, options: PrometheusOptions, queried: Queried = ignore, clock: Callable[[], float] = time.time
     ) -> None:
-        self._options = options
         self._clock = clock
         self._due = Due(self._said)
         self._fetch = Fetch(options, queried)
@@ -266,7 +263,7 @@ class ScrapePace:
     seconds: float | None = None
     """`None`: nothing has been scraped twice yet."""
 
-    def following(self, before: Mapping[Pod, Target], now: Mapping[Pod, Target]) -> ScrapePace:
+    def following(self, before: Mapping[Pod, Target], now: Mapping[Pod, Target]) -> "ScrapePace":
         """Return the pace after another look; that of most drivers, so that one with its own says nothing."""
         gaps = [
             gap

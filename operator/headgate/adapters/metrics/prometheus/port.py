@@ -1,7 +1,5 @@
 """The port `Metrics` of one application, answered from what was published last."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -72,7 +70,7 @@ class Published:
         stand = details is not None and (scraped is None or details.stand_for(scraped.driver))
         return details.driver if details is not None and stand else None
 
-    def since(self, oldest: Mapping[Key, float]) -> Published:
+    def since(self, oldest: Mapping[Key, float]) -> "Published":
         """Return it without what was scraped of an application before a Unix time of its own."""
         too_old = {
             pod

@@ -10,8 +10,6 @@ how they were found (job, instance, endpoint, container), and the one scraped la
 whose other labels contradict each other, say in the cluster, are two drivers, of which none can be preferred.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Container, Iterable, Mapping
@@ -46,7 +44,7 @@ class Pod(NamedTuple):
     name: str
 
     @classmethod
-    def of(cls, key: Key, attempt: int) -> Pod:
+    def of(cls, key: Key, attempt: int) -> "Pod":
         return cls(key.namespace, driver_name(key.name, attempt))
 
     @property
@@ -71,7 +69,7 @@ class Target(msgspec.Struct, frozen=True, gc=False):
     scraped_at: float = 0.0
     """Unix time, by the server's clock: by this one scrape is told from another."""
 
-    def is_of_the_scrape(self, other: Target) -> bool:
+    def is_of_the_scrape(self, other: "Target") -> bool:
         """Return whether both mean one scrape of one target, whatever the operator's clock said meanwhile."""
         return (
             self.scraped_at == other.scraped_at

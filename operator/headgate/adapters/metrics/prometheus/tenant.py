@@ -8,8 +8,6 @@ what was written is parsed again, and is not asked unless it is the same express
 selector.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 
