@@ -27,7 +27,7 @@ from support.go_tools import MODULES
 
 RESULTS = Path("benchmarks/results/operator.json")
 BUILD = Path("build/bench/operator")
-PACKAGES = ("headgate", "kopf", "kubernetes", "aiohttp", "msgspec", "pydantic", "requests")
+PACKAGES = ("headgate", "kopf", "kubernetes", "aiohttp", "msgspec", "pydantic", "prometheus-api-client")
 
 
 COLLECTED_AT = "400"

@@ -296,7 +296,7 @@ def test_help_loads_neither_models_nor_clients() -> None:
     program = (
         "import sys\nsys.argv = ['headgate', '--help']\nfrom headgate.cli.main import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "heavy = {'pydantic', 'yaml', 'pyspark', 'kubernetes', 'kopf', 'requests'} & set(sys.modules)\n"
+        "heavy = {'pydantic', 'yaml', 'pyspark', 'kubernetes', 'kopf', 'prometheus_api_client'} & set(sys.modules)\n"
         "sys.exit(f'loaded: {heavy}' if heavy else 0)"
     )
 

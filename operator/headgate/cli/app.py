@@ -28,7 +28,9 @@ from headgate.cli.top import top
 from headgate.cli.validate import validate
 from headgate.errors import HeadgateError
 
-CLIENTS: Final = frozenset({"aiohttp", "kopf", "kubernetes", "promql_parser", "requests", "urllib3"})
+CLIENTS: Final = frozenset(
+    {"aiohttp", "kopf", "kubernetes", "prometheus_api_client", "promql_parser", "requests", "urllib3"}
+)
 """Packages of the extra `operator`: those who only validate resources or run jobs here need none of them."""
 
 app = typer.Typer(

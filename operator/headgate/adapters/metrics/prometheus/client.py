@@ -1,16 +1,20 @@
 """One query to Prometheus, within its time.
 
-The time-out of `requests` starts anew with each byte, so a server that sends one a second would hold a tick for ever:
-here the whole exchange has one deadline. The parameters go into the body of a POST, since proxies cut long URLs off.
+`prometheus-api-client` writes the request. Three things are done for it here, in the session that it is given.
+Its own time-out starts anew with each byte, so a server that sends one a second would hold a tick for ever: the
+whole exchange has one deadline. It puts the parameters even of a POST into the URL, which proxies cut off: they
+go into the body. And it reports an error as the bytes of a page: here it becomes a sentence.
 
 Nothing is tried twice. The next tick is the next try, with newer numbers.
 """
 
 import re
 import ssl
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from itertools import pairwise
@@ -18,9 +22,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import requests
+from prometheus_api_client import PrometheusConnect
 from requests import PreparedRequest
 from requests.adapters import HTTPAdapter
-from requests.auth import HTTPBasicAuth
+from requests.auth import AuthBase, HTTPBasicAuth
 from urllib3 import HTTPResponse
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 from urllib3.util.ssl_ import create_urllib3_context
@@ -67,6 +72,7 @@ _CHUNK_BYTES = 1024 * 1024
 USUAL_LOOKBACK = 300.0
 """Seconds; Prometheus' own."""
 
+
 Queried = Callable[[float, str | None], None]
 """Told of each query: how many seconds it took, and the reason if it brought nothing."""
 
@@ -88,12 +94,18 @@ class PrometheusClient:
     ) -> None:
         self.url = options.url.rstrip("/")
         self._timeout_seconds = timeout_seconds
-        self._largest_bytes = largest_bytes
         self._queried = queried
-        self._options = options
-        self._verify = True if options.ca_file is None else str(options.ca_file)
-        self._session = requests.Session()
-        self._session.headers["Accept-Encoding"] = "identity"  # to pack costs both more than the way does
+        self._session = _Session(
+            largest_bytes, verify=True if options.ca_file is None else str(options.ca_file)
+        )
+        self._connection = PrometheusConnect(
+            url=self.url,
+            headers={"Accept-Encoding": "identity"},  # packing costs both sides more than the way does
+            auth=Credentials(options),
+            session=self._session,
+            timeout=timeout_seconds,
+            method="POST",
+        )
         self._session.mount(self.url, _Adapter())
 
     def ask(  # noqa: PLR0913  each is a parameter of the API
@@ -112,7 +124,7 @@ class PrometheusClient:
         not Prometheus itself do not know it. `limit` is the largest number of samples; servers before 3.0 do not
         know that. `headers` are sent beside the usual ones. Raises QueryFailure.
         """
-        params = {"query": query, "timeout": f"{self._timeout_seconds:g}s"}
+        params = {"timeout": f"{self._timeout_seconds:g}s"}
         params |= {} if at is None else {"time": repr(at)}
         params |= (
             {} if lookback is None or lookback >= USUAL_LOOKBACK else {"lookback_delta": f"{lookback:.3f}"}
@@ -121,7 +133,8 @@ class PrometheusClient:
         reason: str | None = None
         began = time.monotonic()
         try:
-            return decoder.decode(self._answer(params, headers or {}))
+            with self._session.sending(headers or {}):
+                return decoder.decode(self._connection.custom_query(query, params))
         except QueryFailure as failure:
             reason = failure.outage.reason
             failure.outage = replace(failure.outage, message=f"{self.url} {failure.outage.message}")
@@ -131,54 +144,28 @@ class PrometheusClient:
 
     def expect(self, applications: int) -> None:
         """Read answers for so many applications, and none that are much larger."""
-        self._largest_bytes = LARGEST_BYTES + EACH_BYTES * applications
+        self._session.largest_bytes = LARGEST_BYTES + EACH_BYTES * applications
 
     def close(self) -> None:
-        self._session.close()
+        self._connection.close()
 
-    def _answer(self, params: Mapping[str, str], headers: Mapping[str, str]) -> bytearray:
-        """Return the body of an answer of success; raises QueryFailure for all else."""
-        deadline = time.monotonic() + self._timeout_seconds
-        try:
-            with self._session.post(
-                f"{self.url}/api/v1/query",
-                data=params,
-                headers=headers,
-                auth=self._signed,
-                verify=self._verify,
-                timeout=self._timeout_seconds,
-                stream=True,
-                allow_redirects=False,
-            ) as response:
-                body = _read(response.raw, deadline, self._largest_bytes)
-        except (TimeoutError, ReadTimeoutError, requests.Timeout) as problem:
-            raise QueryFailure(
-                OutageReason.QUERY_TIMEOUT, f"did not answer within {self._timeout_seconds:g} s{_SLOW}"
-            ) from problem
-        except (OSError, HTTPError) as problem:  # requests' own errors are OSErrors
-            raise QueryFailure(
-                OutageReason.CONNECTION_FAILED, f"cannot be reached: {_cause(problem)}{_AWAY}"
-            ) from problem
-        if response.status_code != HTTPStatus.OK:
-            raise _refusal(response, body)
-        if not body[:1024].lstrip().startswith(b"{"):
-            kind = response.headers.get("Content-Type", "something without a type")
-            raise QueryFailure(OutageReason.MALFORMED, f"answers with {kind}, not JSON: {_WRONG_URL}")
-        return body
 
-    def _signed(self, request: PreparedRequest) -> PreparedRequest:
-        """Sign a request with what the files hold at that moment; raises QueryFailure when one cannot be read.
+class _Body:
+    """A response as `prometheus-api-client` takes it apart; what it takes out is the body, not decoded yet."""
 
-        Tokens of service accounts are rotated within the hour, so files are read for each request: a few kilobytes at
-        a few requests in five seconds, and no moment at which the old one is still in use.
-        """
-        options = self._options
-        if options.bearer_token_file is not None:
-            request.headers["Authorization"] = f"Bearer {_secret(options.bearer_token_file)}"
-        elif options.username is not None:
-            password = "" if options.password_file is None else _secret(options.password_file)
-            HTTPBasicAuth(options.username, password)(request)
-        return request
+    status_code = HTTPStatus.OK
+
+    def __init__(self, content: bytearray) -> None:
+        self.content = content
+
+    def json(self) -> Mapping[str, Mapping[str, bytearray]]:
+        return {"data": {"result": self.content}}
+
+
+class _Headers(threading.local):
+    """What one thread sends."""
+
+    headers: Mapping[str, str] = {}
 
 
 class _Adapter(HTTPAdapter):
@@ -195,6 +182,47 @@ def _context() -> ssl.SSLContext:
     context = create_urllib3_context()
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
+
+
+class _Session(requests.Session):
+    def __init__(self, largest_bytes: int, *, verify: bool | str) -> None:
+        super().__init__()
+        self.verify = verify
+        self.largest_bytes = largest_bytes
+        self._more = _Headers()
+
+    @contextmanager
+    def sending(self, headers: Mapping[str, str]) -> Iterator[None]:
+        """Send these with what this thread asks meanwhile; the library has the same headers for each query."""
+        self._more.headers = headers
+        try:
+            yield
+        finally:
+            self._more.headers = {}
+
+    def request(self, method: str, url: str, **rest: Any) -> Any:  # type: ignore[override]
+        """Return the body of an answer of success; raises QueryFailure for all else."""
+        timeout_seconds: float = rest["timeout"]
+        deadline = time.monotonic() + timeout_seconds
+        rest["data"] = rest.pop("params")
+        rest["headers"] = {**(rest.get("headers") or {}), **self._more.headers}
+        try:
+            with super().request(method, url, stream=True, allow_redirects=False, **rest) as response:
+                body = _read(response.raw, deadline, self.largest_bytes)
+        except (TimeoutError, ReadTimeoutError, requests.Timeout) as problem:
+            raise QueryFailure(
+                OutageReason.QUERY_TIMEOUT, f"did not answer within {timeout_seconds:g} s{_SLOW}"
+            ) from problem
+        except (OSError, HTTPError) as problem:  # requests' own errors are OSErrors
+            raise QueryFailure(
+                OutageReason.CONNECTION_FAILED, f"cannot be reached: {_cause(problem)}{_AWAY}"
+            ) from problem
+        if response.status_code != HTTPStatus.OK:
+            raise _refusal(response, body)
+        if not body[:1024].lstrip().startswith(b"{"):
+            kind = response.headers.get("Content-Type", "something without a type")
+            raise QueryFailure(OutageReason.MALFORMED, f"answers with {kind}, not JSON: {_WRONG_URL}")
+        return _Body(body)
 
 
 _SLOW = ": it is overloaded, or was asked for too much"
@@ -261,6 +289,27 @@ def _cause(problem: BaseException) -> str:
         reason = getattr(problem, "reason", None)
         inner = next((one for one in (reason, first) if isinstance(one, BaseException)), problem.__cause__)
     return getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
+
+
+class Credentials(AuthBase):
+    """Signs each request with what the files hold at that moment.
+
+    Tokens of service accounts are rotated within the hour, so files are read for each request: a few kilobytes at a
+    few requests in five seconds, and no moment at which the old one is still in use.
+    """
+
+    def __init__(self, options: PrometheusOptions) -> None:
+        self._options = options
+
+    def __call__(self, request: PreparedRequest) -> PreparedRequest:
+        """Add the header; raises QueryFailure when a file cannot be read."""
+        options = self._options
+        if options.bearer_token_file is not None:
+            request.headers["Authorization"] = f"Bearer {_secret(options.bearer_token_file)}"
+        elif options.username is not None:
+            password = "" if options.password_file is None else _secret(options.password_file)
+            HTTPBasicAuth(options.username, password)(request)
+        return request
 
 
 def _secret(file: Path) -> str:
