@@ -145,6 +145,11 @@ LINES: Final = (
     ),
     Line(
         "alternatives",
+        "aggregation_hot_vs_best_flink",
+        "aggregation of random keys, of which one has a tenth of the records, against the same",
+    ),
+    Line(
+        "alternatives",
         "windows_vs_best_flink",
         "count and sum per key and ten minutes, against the fastest way to set Flink 2.3",
     ),
