@@ -13,7 +13,7 @@ from dataclasses import field
 from headgate_contract.newer import dataclass
 from headgate_spark.planner.lease import Lease
 
-PROTOCOL = 13
+PROTOCOL = 14
 """Which form of the words is spoken here; `PROTOCOL` in `Shim.java` is its like."""
 
 
