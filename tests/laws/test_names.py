@@ -89,7 +89,7 @@ class Names(RuleBasedStateMachine):
     def described(self, handle: int, index: int, topic: str, name: str | None, options: int) -> str:
         described: dict[str, Any] = {
             "handle": handle,
-            "thread": f"stream execution thread for {QUERY} [id = 1, runId = r{self.runs}]",
+            "query": {"id": "1", "runId": f"r{self.runs}", "name": QUERY},
             "checkpoint": "s3a://b/ck",
             "format": "kafka",
             "api": "v2",

@@ -203,7 +203,7 @@ class Secrets(RuleBasedStateMachine):
         run = f"r{self.handles}"
         described = {
             "handle": self.handles,
-            "thread": f"stream execution thread for q{self.handles} [id = 1, runId = {run}]",
+            "query": {"id": "1", "runId": run, "name": f"q{self.handles}"},
             "checkpoint": f"s3a://AKID:{self.secret('checkpoint')}@bucket/{run}",
             "format": "kafka",
             "api": "v2",

@@ -7,7 +7,7 @@ import pytest
 from headgate_spark.engine.failures import explained, out_of_reach, told
 from headgate_spark.engine.sources import Descriptor
 
-THREAD = "stream execution thread for delays [id = 11-22, runId = 33-44]"
+QUERY = {"id": "11-22", "runId": "33-44", "name": "delays"}
 MISSING = "UnknownTopicOrPartitionException: This server does not host this topic-partition."
 LOST = "[KAFKA_DATA_LOSS.START_OFFSET_RESET] Topic-partition returns-3: offset 10 was reset to 40."
 REFUSED = "org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed"
@@ -15,7 +15,7 @@ SILENT = "org.apache.kafka.common.errors.TimeoutException: Call(callName=describ
 
 
 def source(**options):
-    members = {"handle": 1, "thread": THREAD, "checkpoint": "file:/ck", "api": "v2", "format": "kafka"}
+    members = {"handle": 1, "query": QUERY, "checkpoint": "file:/ck", "api": "v2", "format": "kafka"}
     kafka = {"kafka.bootstrap.servers": "broker:9092", **options}
     return Descriptor.parse(json.dumps({**members, "options": kafka}))
 

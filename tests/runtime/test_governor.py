@@ -116,10 +116,9 @@ def governor(locks, checkpoint, recalls):
 
 
 def opened(governor, handle, *, run="r1"):
-    thread = f"stream execution thread for copy [id = 1, runId = {run}]"
     described = {
         "handle": handle,
-        "thread": thread,
+        "query": {"id": "1", "runId": run, "name": "copy"},
         "checkpoint": "file:/ck",
         "format": "replay",
         "api": "v2",
@@ -130,7 +129,7 @@ def opened(governor, handle, *, run="r1"):
 ORDERS = json.dumps(
     {
         "handle": 1,
-        "thread": "stream execution thread for copy [id = 1, runId = r1]",
+        "query": {"id": "1", "runId": "r1", "name": "copy"},
         "checkpoint": "file:/ck",
         "format": "kafka",
         "api": "v2",

@@ -240,10 +240,9 @@ class DriverProcess:
 
     def run(self, causes, *, number=1, checkpoint="/ck"):
         """Start the query, and let it fail of `causes`; `None`: it does not end. Returns what the source was told."""
-        thread = f"stream execution thread for orders [id = 1, runId = r{number}]"
         described = {
             "handle": number,
-            "thread": thread,
+            "query": {"id": "1", "runId": f"r{number}", "name": "orders"},
             "checkpoint": checkpoint,
             "format": "replay",
             "api": "v2",

@@ -13,7 +13,7 @@ from headgate_spark.planner.model import Trigger, TriggerKind
 def members(**given: str | int | None) -> dict[str, str]:
     """A beginning, as it is after its way over the socket."""
     usual = {
-        "thread": "stream execution thread for copy [id = 11-22, runId = 33-44]",
+        "query": {"id": "11-22", "runId": "33-44", "name": "copy"},
         "id": "11-22",
         "runId": "33-44",
         "name": "copy",

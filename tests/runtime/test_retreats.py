@@ -18,7 +18,7 @@ from headgate_spark.planner.model import Trigger, TriggerKind
 from support.asked import admit, plan
 from support.engine import a_run
 
-THREAD = "stream execution thread for delays [id = 11-22, runId = 33-44]"
+QUERY = {"id": "11-22", "runId": "33-44", "name": "delays"}
 SOON = PATIENCE_SECONDS / 2
 
 
@@ -50,7 +50,7 @@ def asking(
     started = Started(Trigger(trigger), True)
     run = a_run("delays", FakeCheckpoint(), started=started, clock=lambda: now[0])
     run.take_control(QueryControl(interval_seconds=0, sources={"orders": SourceControl(paused=paused)}))
-    members = {"handle": 1, "thread": THREAD, "checkpoint": "file:/ck", "api": "v2", "format": "kafka"}
+    members = {"handle": 1, "query": QUERY, "checkpoint": "file:/ck", "api": "v2", "format": "kafka"}
     run.open(Descriptor.parse(json.dumps({**members, "options": {"subscribe": "orders", **options}})))
 
     def ask(at: float, start: dict[str, int], latest: dict[str, int]) -> str:

@@ -8,33 +8,22 @@ from headgate_spark.engine.sources import Descriptor
 from headgate_spark.planner.model import ReadLimit
 
 ICEBERG_STREAM = "org.apache.iceberg.spark.source.SparkMicroBatchStream"
-THREAD = "stream execution thread for delays [id = 11-22, runId = 33-44]"
+QUERY = {"id": "11-22", "runId": "33-44", "name": "delays"}
 
 
 def described(**members):
-    base = {"handle": 1, "thread": THREAD, "checkpoint": "file:/ck", "index": "0", "name": None, "format": "kafka",
+    base = {"handle": 1, "query": QUERY, "checkpoint": "file:/ck", "index": "0", "name": None, "format": "kafka",
             "options": {}, "api": "v2", "class": "x", "defaultLimit": "all"}  # fmt: skip
     return Descriptor.parse(json.dumps(base | members))
 
 
-def test_the_thread_tells_query_and_run():
+def test_a_stream_is_told_with_its_query_and_run():
     found = described()
-    assert (found.query_name, found.query_id, found.run_id) == ("delays", "11-22", "33-44")
+    assert (found.query, found.query_id, found.run_id) == ("delays", "11-22", "33-44")
 
 
-@pytest.mark.parametrize("name", ["with spaces", "a [id = 1, runId = 2]", "é", "of two\nlines"])
-def test_a_query_may_have_any_name(name):
-    thread = f"stream execution thread for {name} [id = 11-22, runId = 33-44]"
-    assert described(thread=thread).query_name == name
-
-
-def test_a_query_without_a_name_has_none():
-    assert described(thread="stream execution thread for [id = 11-22, runId = 33-44]").query_name is None
-
-
-def test_another_thread_is_refused():
-    with pytest.raises(ValueError, match="not the thread of a streaming query"):
-        described(thread="main")
+def test_a_query_without_a_name_goes_by_its_id():
+    assert described(query={**QUERY, "name": None}).query == "11-22"
 
 
 READ_LIMITS = (

@@ -25,7 +25,7 @@ from headgate_spark.planner.model import Trigger, TriggerKind
 from support.asked import admit, plan
 from support.engine import a_run
 
-THREAD = "stream execution thread for delays [id = 11-22, runId = 33-44]"
+QUERY = {"id": "11-22", "runId": "33-44", "name": "delays"}
 
 
 class AtOnce:
@@ -141,7 +141,7 @@ class Query:
 
 
 def descriptor(handle: int, **options: str) -> Descriptor:
-    members = {"handle": handle, "thread": THREAD, "checkpoint": "file:/ck", "api": "v2", "format": "kafka"}
+    members = {"handle": handle, "query": QUERY, "checkpoint": "file:/ck", "api": "v2", "format": "kafka"}
     return Descriptor.parse(json.dumps({**members, "options": options}))
 
 

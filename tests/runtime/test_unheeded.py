@@ -13,9 +13,9 @@ from headgate_spark.engine.sources import Descriptor
 
 
 def described(kind: str, api: str = "v2", **more: object) -> Descriptor:
-    thread = "stream execution thread for q [id = i, runId = r]"
+    query = {"id": "i", "runId": "r", "name": "q"}
     return Descriptor.parse(
-        json.dumps({"handle": 1, "checkpoint": "ck", "thread": thread, "format": kind, "api": api, **more})
+        json.dumps({"handle": 1, "checkpoint": "ck", "query": query, "format": kind, "api": api, **more})
     )
 
 

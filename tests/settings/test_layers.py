@@ -146,8 +146,8 @@ MEMBERS = {
 
 
 def described(handle: int, topic: str, options: dict[str, str]) -> Descriptor:
-    thread = "stream execution thread for q [id = i, runId = r]"
-    members: dict[str, Any] = {"handle": handle, "checkpoint": "ck", "thread": thread, "format": "replay"}
+    query = {"id": "i", "runId": "r", "name": "q"}
+    members: dict[str, Any] = {"handle": handle, "checkpoint": "ck", "query": query, "format": "replay"}
     return Descriptor.parse(json.dumps({**members, "api": "v2", "options": {"path": f"/{topic}", **options}}))
 
 

@@ -29,8 +29,8 @@ def begins(
 
 
 def opened(governor: Governor, handle: int, query: str, options: dict[str, str]) -> str:
-    thread = f"stream execution thread for {query} [id = id-{query}, runId = run-{query}]"
-    members = {"handle": handle, "thread": thread, "checkpoint": f"ck-{query}", "format": "kafka"}
+    named = {"id": f"id-{query}", "runId": f"run-{query}", "name": query}
+    members = {"handle": handle, "query": named, "checkpoint": f"ck-{query}", "format": "kafka"}
     return governor.opened(
         handle, json.dumps({**members, "api": "v2", "options": {"subscribe": "orders", **options}})
     )

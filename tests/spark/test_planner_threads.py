@@ -86,7 +86,7 @@ def test_a_call_that_hangs_delays_no_other_query_and_hangs_few_threads(
 
     class Hanging(ScriptedPlanner):
         def admit(self, handle: int, trigger: str, start: str | None) -> str:
-            if "hangs" in self.sources[handle]["thread"]:
+            if self.sources[handle]["query"]["name"] == "hangs":
                 hung.append(handle)
                 freed.wait()
             return super().admit(handle, trigger, start)

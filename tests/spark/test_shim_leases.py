@@ -35,7 +35,7 @@ class Counting(ScriptedPlanner):
 
     def admit(self, handle: int, trigger: str, start: str | None) -> str:
         source = self.sources[handle]
-        query = source["thread"].removeprefix("stream execution thread for ").split(" ")[0]
+        query = source["query"]["name"]
         self.questions[query, source["index"]] += 1
         super().admit(handle, trigger, start)
         return self.of_query.get(query, "hold")
@@ -135,7 +135,7 @@ def test_something_new_in_a_watched_stream_ends_the_lease(
 ) -> None:
     frame = replayed(spark, tmp_path)
     with leased(frame, planner, tmp_path, "hold"):
-        handle = next(h for h, source in planner.sources.items() if "leased" in source["thread"])
+        handle = next(h for h, source in planner.sources.items() if source["query"]["name"] == "leased")
         planner.of_query["leased"] = f"survey:{handle}"
         planner.after_survey = f"lease:3600000:50:{handle}"
         wait_until(lambda: planner.surveys, "a survey")

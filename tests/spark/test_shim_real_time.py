@@ -51,7 +51,7 @@ class Live(ScriptedPlanner):
 
     def admit(self, handle: int, trigger: str, start: str | None) -> str:
         answer = super().admit(handle, trigger, start)
-        is_live = self.live is not None and f" for {self.live} [" in self.sources[handle]["thread"]
+        is_live = self.live is not None and self.sources[handle]["query"]["name"] == self.live
         return LIVE if is_live and not self.refusals else answer
 
     def opened(self, handle: int, descriptor: str) -> str:

@@ -86,7 +86,7 @@ def test_the_planner_is_told_of_the_source_and_of_its_end(
         assert others == []
         assert described == {
             "handle": handle,
-            "thread": f"stream execution thread for told [id = {query.id}, runId = {query.runId}]",
+            "query": {"id": query.id, "runId": query.runId, "name": "told"},
             "checkpoint": f"file:{tmp_path}",
             "index": "0",
             "name": None,

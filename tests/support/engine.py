@@ -110,11 +110,10 @@ def described(
     index: int | None = None,
 ) -> str:
     """A stream of a topic, as the shim describes it."""
-    name = f"{query} " if query else ""
     return json.dumps(
         {
             "handle": handle,
-            "thread": f"stream execution thread for {name}[id = id-{run}, runId = {run}]",
+            "query": {"id": f"id-{run}", "runId": run, "name": query or None},
             "checkpoint": checkpoint,
             "format": "kafka",
             "api": "v2",
@@ -137,7 +136,6 @@ def begins(
 ) -> None:
     """Have the governor know of a query, as the shim does before it tells of its first stream."""
     members = {
-        "thread": f"stream execution thread for {name}[id = id-{run}, runId = {run}]",
         "id": f"id-{run}",
         "runId": run,
         "name": name or None,

@@ -14,7 +14,7 @@ from headgate_contract.newer import dataclass
 from headgate_spark.engine.questions import Field
 from headgate_spark.planner.lease import Lease
 
-PROTOCOL = 13
+PROTOCOL = 14
 """Which form of the words is spoken here; `PROTOCOL` in `Shim.java` is its like."""
 
 

@@ -74,10 +74,6 @@ FORMATS: Mapping[str, RecordCounts] = {"kafka": RecordCounts(), "replay": Record
 OFFSETS_OPTION = "headgate.offsets"
 """A source outside `FORMATS` joins them by this option with the value `records`."""
 
-_THREAD = re.compile(
-    r"^stream execution thread for (?:(?P<name>.*) )?\[id = (?P<id>\S+), runId = (?P<run>\S+)\]$",
-    re.DOTALL,
-)
 _READ_LIMITS = {"rows": ReadLimit.ROWS, "files": ReadLimit.FILES}
 
 OWN_SIZE = frozenset({"rate-micro-batch"})
@@ -141,23 +137,16 @@ class Descriptor:
 
     @classmethod
     def parse(cls, text: str) -> Descriptor:
-        """Return the descriptor in `text`.
-
-        Raises `ValueError` when the thread is not that of a streaming query: its name is where Spark tells name
-        and run of the query, and nothing can be governed without them.
-        """
         members = json.loads(text)
-        thread = _THREAD.match(members["thread"])
-        if thread is None:
-            raise ValueError(f"thread {members['thread']!r} is not the thread of a streaming query")
+        query = members["query"]
         options: Mapping[str, str] = members.get("options") or {}
         index = members.get("index") or ""
         return cls(
             handle=members["handle"],
             checkpoint=members["checkpoint"],
-            query_name=thread["name"],
-            query_id=thread["id"],
-            run_id=thread["run"],
+            query_name=query["name"],
+            query_id=query["id"],
+            run_id=query["runId"],
             format=members["format"].lower(),
             name=members.get("name"),
             api=members["api"],

@@ -25,11 +25,11 @@ record Origin(String format, String name, Map<String, String> options) {
   }
 
   /** The descriptor of {@link Planner#opened}. */
-  String describe(long handle, String thread, String location, SparkDataStream delegate, ReadLimits limits, boolean v1) {
+  String describe(long handle, Map<String, Object> query, String location, SparkDataStream delegate, ReadLimits limits, boolean v1) {
     int index = location.lastIndexOf('/');
     Map<String, Object> descriptor = new LinkedHashMap<>();
     descriptor.put("handle", handle);
-    descriptor.put("thread", thread);
+    descriptor.put("query", query);
     descriptor.put("checkpoint", location.substring(0, location.lastIndexOf('/', index - 1)));
     descriptor.put("index", location.substring(index + 1));
     descriptor.put("name", name);

@@ -56,9 +56,9 @@ final class Planner {
   /**
    * A stream was created, or was running already when this planner came to be.
    *
-   * @param descriptor JSON object: {@code handle}, {@code thread} (holds the query's name, id and run id), {@code checkpoint}
-   *     (root of the query's checkpoint), {@code index} (of the source in it), {@code name} (given by the job, or null), {@code
-   *     format}, {@code options}, {@code api} ("v1" or "v2"), {@code class}, {@code defaultLimit} ("all",
+   * @param descriptor JSON object: {@code handle}, {@code query} (its {@code id}, {@code runId} and {@code name}, which may be
+   *     null), {@code checkpoint} (root of the query's checkpoint), {@code index} (of the source in it), {@code name} (given by the
+   *     job, or null), {@code format}, {@code options}, {@code api} ("v1" or "v2"), {@code class}, {@code defaultLimit} ("all",
    *     "rows", "files", "bytes", "other"; null: the source takes no read limits), {@code defaultRows} of it or null, {@code
    *     shufflePartitions} of the query's session
    * @return {@code ok}; {@code prepare:realtime}, as {@code ok}, of a query that has never run: its state is to have the form

@@ -133,7 +133,7 @@ final class RunningQuery {
    * null where it was not started through it; {@code resumed}: another planner knew it before.
    */
   private String describe() {
-    Map<String, Object> members = new LinkedHashMap<>(named(query));
+    Map<String, Object> members = named();
     Object trigger = realTime.ownTrigger;
     members.put("trigger", kindOf(trigger));
     members.put("intervalMillis", trigger instanceof ProcessingTimeTrigger every ? every.intervalMs() : null);
@@ -169,6 +169,11 @@ final class RunningQuery {
       }
     }
     return found;
+  }
+
+  /** Which query this is. */
+  Map<String, Object> named() {
+    return named(query);
   }
 
   private static Map<String, Object> named(StreamingQuery query) {
