@@ -12,6 +12,7 @@ from headgate_spark.engine.batch_memory import BatchMemory
 from headgate_spark.engine.checkpoint import Checkpoint, side_directory
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.store import NumberedStore
+from headgate_spark.planner.model import HybridMemory
 from support.disk import Disk
 
 TEXT = '{"ends": {}}'
@@ -45,6 +46,15 @@ def test_what_a_killed_run_left_unfinished_goes_with_the_next_value(tmp_path: Pa
     store.save("second")
     assert {path.name for path in tmp_path.iterdir()} == {"hybrid.1.json", "hybrid.2.json", *of_others}
     assert store.load() == "second"
+
+
+def test_the_end_of_a_history_is_a_number_of_any_size(tmp_path: Path) -> None:
+    """A source counts as it likes; readers of JSON elsewhere keep whole numbers up to 2^53."""
+    checkpoint = Checkpoint(str(tmp_path / "ck"), lambda path: LocalDirectory(Path(path)))
+    (tmp_path / "ck.headgate").mkdir()
+    memory = HybridMemory({"history": {"0": 2**60 + 1}}, frozenset({"history"}))
+    checkpoint.hybrid.save(memory)
+    assert checkpoint.hybrid.load() == memory
 
 
 @pytest.mark.parametrize("name", ["folder-link/ck", "link", "file:{}/link"])

@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 pytestmark = pytest.mark.spark
 
 
-def test_a_name_without_a_package_is_not_asked_of_the_session_whose_shell_may_be_compiling(
+def test_a_name_like_a_package_is_not_asked_of_the_session_whose_shell_may_be_compiling(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """`IMain`, the shell of Scala, looks a bare name up in its compiler, which takes one thread at a time."""
-    for package, name in (("", "Bare"), ("package there;", "Packaged")):
+    for package, name in (("", "bare"), ("", "Handler"), ("package there;", "Packaged")):
         source = tmp_path / f"{name}.java"
         source.write_text(f"{package} public class {name} {{}}")
         subprocess.run(["javac", "-d", tmp_path, source], check=True)
@@ -30,7 +30,8 @@ def test_a_name_without_a_package_is_not_asked_of_the_session_whose_shell_may_be
     given[0] = session
     planner = make.newInstance(given)
 
-    assert session.loadClass("Bare").getName() == "Bare"
+    assert planner.loadClass("Handler").getName() == "Handler"
     assert planner.loadClass("there.Packaged").getName() == "there.Packaged"
-    with pytest.raises(Py4JJavaError, match="ClassNotFoundException: Bare"):
-        planner.loadClass("Bare")
+    assert session.loadClass("bare").getName() == "bare"
+    with pytest.raises(Py4JJavaError, match="ClassNotFoundException: bare"):
+        planner.loadClass("bare")

@@ -158,7 +158,7 @@ class Checkpoint:
     def __init__(self, location: str, open_directory: Callable[[str], Directory]) -> None:
         self._location = location.rstrip("/")
         side = open_directory(side_directory(location))
-        self.hybrid = NumberedStore(side, "hybrid", partial(decode, HybridMemory))
+        self.hybrid = NumberedStore(side, "hybrid", histories_in)
         """The ends of histories, and which have been read."""
         self.batches = NumberedStore(side, "batches", partial(decode, BatchMemory))
         """What the batches of all runs have taught."""
@@ -177,3 +177,19 @@ class Checkpoint:
         """Return the same for use when the JVM is gone; `None` where this machine alone cannot reach it."""
         root = local_path(self._location)
         return None if root is None else Checkpoint(str(root), lambda path: LocalDirectory(Path(path)))
+
+
+def histories_in(value: Any) -> HybridMemory:
+    """Return what was kept as `value`; members of a later version are ignored. Raises ValueError.
+
+    Not by `decode`: a position is a number of its source's own, which may be larger than every reader of JSON keeps.
+    """
+    members = value if isinstance(value, dict) else {}
+    ends, finished = members.get("ends"), members.get("finished")
+    if not isinstance(ends, dict) or not all(
+        isinstance(end, dict) and all(type(at) is int for at in end.values()) for end in ends.values()
+    ):
+        raise ValueError("`ends` has no offsets by source and partition")
+    if not isinstance(finished, list) or not all(isinstance(name, str) for name in finished):
+        raise ValueError("`finished` is no list of sources")
+    return HybridMemory(ends, frozenset(finished))

@@ -18,12 +18,13 @@ final class SourceClasses extends ClassLoader {
   }
 
   /**
-   * Finds none without a package. The planner names none, but Py4J asks for {@code org} and {@code org.apache} on the way to a class,
+   * Finds none that is named like the first part of a package. Py4J asks for {@code org} and {@code org.apache} on the way to a class,
    * and the loader of a Scala shell looks a bare name up in its compiler, which breaks what the shell's own thread compiles just then.
+   * A class without a package may well be asked for: a callback or a login module that Kafka's options name.
    */
   @Override
   protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
-    if (name.indexOf('.') < 0) {
+    if (name.indexOf('.') < 0 && Character.isLowerCase(name.charAt(0))) {
       throw new ClassNotFoundException(name);
     }
     return super.loadClass(name, resolve);
