@@ -269,18 +269,7 @@ class ApiServer:
         return ApiUnavailable(f"{call}: the answer is {what}: {scrubbed(_beginning(content))}")
 
     def _refusal(self, call: Call, status: int, content: bytes, retry_after: str | None) -> TransientError:
-        """Return the error that an answer with this status is, in the server's words without secrets."""
-        message = scrubbed(str(status_of(content).get("message") or _beginning(content)))
-        text = f"{call}: {status}: {message}"
-        match status:
-            case 404 | 410:
-                return ApiNotFound(text)
-            case 409:
-                return ApiConflict(text)
-            case 408 | 429 | 500 | 502 | 503 | 504:
-                return ApiUnavailable(text, _seconds(retry_after))
-            case _:
-                return ApiRefused(text, message)
+        return refusal(call, status, content, retry_after)
 
     async def _send(self, call: Call) -> tuple[aiohttp.ClientResponse, bytes]:
         api, headers = self._api, {"Accept": call.accept, "Content-Type": call.content_type}
@@ -321,6 +310,21 @@ def session_of(api: ApiClient, *middlewares: aiohttp.ClientMiddlewareType) -> ai
         proxy=api.configuration.proxy,
         read_bufsize=2**21,
     )
+
+
+def refusal(call: Call, status: int, content: bytes, retry_after: str | None) -> TransientError:
+    """Return the error that an answer with this status is, in the server's words without what is secret in them."""
+    message = scrubbed(str(status_of(content).get("message") or _beginning(content)))
+    text = f"{call}: {status}: {message}"
+    match status:
+        case 404 | 410:
+            return ApiNotFound(text)
+        case 409:
+            return ApiConflict(text)
+        case 408 | 429 | 500 | 502 | 503 | 504:
+            return ApiUnavailable(text, _seconds(retry_after))
+        case _:
+            return ApiRefused(text, message)
 
 
 def status_of(content: bytes) -> Manifest:
