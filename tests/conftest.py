@@ -91,6 +91,7 @@ LONGEST = (
     "test_memory_failures.py",
     "test_killed_twice_in_mid_batch_nothing_is_lost_or_doubled",
     "test_task_memory.py",
+    "test_planner_process.py",
     "test_planner_failures.py",
     "test_a_jvm_that_was_killed_by_hand_again_and_again_makes_no_batch_smaller",
     "test_backlog_conf.py",

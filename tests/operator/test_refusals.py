@@ -238,6 +238,23 @@ def test_another_refusal_is_told_although_the_spec_is_suspended_meanwhile() -> N
     assert [told for told in o.cluster.told() if told[0] == "InvalidSpec"] == [("InvalidSpec", 1)] * 2
 
 
+def test_a_suspended_spec_that_nobody_has_edited_is_not_told_to_be_refused() -> None:
+    o = Operation()
+    o.run()
+    o.declare(suspend=True)
+    o.reconciles(2)
+    o.cluster.pod_ends("flights-driver-1", 0)
+    o.reconciles(4)
+    assert o.state() == "Suspended"
+    o.options = ReconcileOptions(drivers=DriverDefaults(image=None))
+    o.restart()
+    o.reconciles(2)
+    assert "InvalidSpec" not in [reason for reason, _ in o.cluster.told()]
+    o.declare(suspend=True, sparkConf={"spark.x": "1"})
+    o.reconciles(2)
+    assert [told for told in o.cluster.told() if told[0] == "InvalidSpec"] == [("InvalidSpec", 1)]
+
+
 def test_a_spec_that_is_refused_can_be_suspended() -> None:
     o = Operation()
     o.run()

@@ -143,15 +143,15 @@ class Reconciliation:
         now, memory = self._sight.now, self._memory()
         if is_short(memory, now):
             await self._around.executors.refresh(self._record.executors, self._owner.key, now)
+        told = None
         if refused is None:
             told = edit(self._record.acted_on(application), application, memory.status, now)
-        elif refused.digest != memory.kept.refused:
+            memory = _having_refused(memory, None)
+        elif _is_news(refused, memory, application.metadata.generation):
             told = Event(at=now, reason=INVALID_SPEC, message=refused.message, is_warning=True)
-        else:
-            told = None
+            memory = _having_refused(memory, refused)
         if told is not None:
             self._ports.reports.tell(told)
-        memory = _having_refused(memory, refused)
         outcome = reconcile(application, self._ports, memory, now, jitter=jitter)
         await self._carry_out(outcome.memory, application)
         again_at = self._look_again_at(outcome)
@@ -276,6 +276,13 @@ class Reconciliation:
 
 def _obstacle(trouble: Trouble | None, now: float) -> Obstacle | None:
     return None if trouble is None else trouble.obstacle_at(now)
+
+
+def _is_news(refused: RefusedSpec, memory: LoopMemory, generation: int | None) -> bool:
+    """Tell whether a refusal is to be told: no generation that was acted on before is refused by an edit."""
+    told, status = memory.kept.refused, memory.status
+    was_seen = status is not None and status.observed_generation == generation
+    return refused.digest != told and (told != "" or not was_seen)
 
 
 def _having_refused(memory: LoopMemory, refused: RefusedSpec | None) -> LoopMemory:

@@ -164,9 +164,8 @@ def _observation(  # noqa: PLR0913  what is heard, remembered and answered, and 
         for name, reported in found.sources.items():
             held_by, ended = track.held_by.get(name), found.active is False
             sources[name] = observation_of(reported, held_by=held_by, query_ended=ended, at=metrics.at)
-    for (
-        source
-    ) in query.sources:  # the driver need not have been heard for what their own expressions returned
+    # the driver need not have been heard for what their own expressions returned
+    for source in query.sources:
         if (answer := answers.get((query.name, source.name))) is not None:
             sources[source.name] = with_fields(sources.get(source.name, UNSEEN), query_value=answer)
     heard = found or QueryMetrics()

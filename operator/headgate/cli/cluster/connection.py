@@ -25,7 +25,6 @@ from headgate_contract.nearest import did_you_mean
 
 SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 DEFAULT_NAMESPACE = "default"
-MOST_COMPLAINTS = 100
 
 
 def connect(kubeconfig: Path | None, context: str | None, namespace: str | None, here: str = "") -> Cluster:
@@ -88,7 +87,7 @@ def _of_kubeconfig(files: str, context: str | None) -> tuple[ApiClient, str | No
 def _log_in(files: str, context: str | None, settings: Configuration) -> None:
     """Fill in the settings of a context; raise UsageError where its plugin refuses, or an address is none."""
     # Of a login that has failed the client writes to the log, and goes on as nobody.
-    heard = MemoryHandler(MOST_COMPLAINTS, flushLevel=logging.CRITICAL + 1)
+    heard = MemoryHandler(0)  # without a target it keeps all
     heard.setLevel(logging.ERROR)
     logging.getLogger().addHandler(heard)
     try:
