@@ -89,7 +89,6 @@ LONGEST = (
     "test_local_spark.py",
     "test_hybrid.py",
     "test_memory_failures.py",
-    "test_killed_twice_in_mid_batch_nothing_is_lost_or_doubled",
     "test_task_memory.py",
     "test_planner_process.py",
     "test_planner_failures.py",

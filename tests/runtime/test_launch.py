@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 
 import pyspark
@@ -238,35 +237,25 @@ def test_available_now_says_at_its_end_what_it_has_left_because_it_is_paused(tmp
         assert json.loads((tmp_path / "run" / "announce.json").read_text())["note"].startswith(told)
 
 
-def test_killed_twice_in_mid_batch_nothing_is_lost_or_doubled(tmp_path):
-    """Python alone in the first batch, everything at once in the second."""
-    rows, batch = 200_000, 1000
+def test_killed_in_mid_batch_nothing_is_lost_or_doubled(tmp_path):
+    """Python alone, which the JVM outlives for a moment. Everything at once: `test_launch_mid_batch.py`."""
+    rows = 200_000
     source = recording(tmp_path / "source", rows)
     arguments = ("copy.py", source, tmp_path / "out", tmp_path / "ck")
-    control = {"copy": governed(batch=BatchControl(initial_records=batch, max_records=batch))}
-    with ExitStack() as runs:
-
-        def start(number):
-            return runs.enter_context(standby(tmp_path / f"run-{number}", *arguments, control=control))
-
-        following = start(0)
-        for kill in range(2):
-            running, following = following, start(kill + 1)
-            running.go()
-            running.wait_for_metric(
-                "headgate_source_planned_records_total", lambda v, read=kill * batch: v > read
-            )
-            kill_it = running.kill_all if kill % 2 else running.kill
-            kill_it()
-            running.wait_for_all()
+    control = {"copy": governed(batch=BatchControl(initial_records=1000, max_records=1000))}
+    with (
+        driver(tmp_path / "killed", *arguments, control=control) as killed,
+        standby(tmp_path / "again", *arguments) as again,
+    ):
+        killed.wait_for_metric("headgate_source_planned_records_total", lambda v: v > 0)
+        killed.kill()
+        killed.wait_for_all()
         assert len(ids_in(tmp_path / "out")) < rows
-        following.control(
-            copy=governed(backlog=True, interval_during_backlog_seconds=0, batch=BatchControl())
-        )
-        following.go()
-        following.wait_for_metric("headgate_source_pending_records", lambda v: v == 0)
-        following.signal(signal.SIGTERM)
-        assert following.wait() == 0
+        again.control(copy=governed(backlog=True, interval_during_backlog_seconds=0, batch=BatchControl()))
+        again.go()
+        again.wait_for_metric("headgate_source_pending_records", lambda v: v == 0)
+        again.signal(signal.SIGTERM)
+        assert again.wait() == 0
     assert sorted(ids_in(tmp_path / "out")) == list(range(rows))
 
 
