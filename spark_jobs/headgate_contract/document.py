@@ -163,7 +163,7 @@ class BatchControl:
     """How long a batch should take in normal time."""
     initial_records: int = 100_000
     """The first batch, while nothing has been measured."""
-    max_growth: float = 4
+    max_growth: float = 4.0
     """From one batch to the next."""
     max_records: int = 100_000_000
 

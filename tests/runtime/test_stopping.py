@@ -174,14 +174,12 @@ def test_a_signal_to_a_process_that_the_script_has_forked_is_not_one_to_the_driv
 class Running:
     """A run of a query that is stopped."""
 
-    governed = True
     is_cut = ends_by_itself = False
 
     def __init__(self, name: str, at_boundary: object, told: Callable[[str], None]) -> None:
         self.name, self.at_boundary = name, at_boundary
         self.run_id = f"run of {name}"
-        query = SimpleNamespace(stop=lambda: told(f"{name} is stopped"))
-        self.started = query
+        self.started = SimpleNamespace(governed=True, stop=lambda: told(f"{name} is stopped"))
 
 
 def test_no_query_is_stopped_while_another_is_in_its_batch() -> None:

@@ -16,6 +16,8 @@ from headgate.api.model import ApiModel, Name, Records, list_map
 from headgate.api.source import Source
 from headgate_contract.document import MOST_GROWTH, UNSAID
 
+Growth = Annotated[float, Field(gt=1, le=MOST_GROWTH)]
+
 
 class Checkpoint(ApiModel):
     """When the query commits. In Spark a commit is the end of a micro-batch."""
@@ -47,7 +49,7 @@ class Batch(ApiModel):
     initial_records: Records = UNSAID.batch.initial_records
     """Records of the first batch, before anything has been measured. Default 100,000: seconds of work for
     most queries, and enough to measure by."""
-    max_growth: Annotated[float, Field(gt=1, le=MOST_GROWTH)] = UNSAID.batch.max_growth
+    max_growth: Growth = int(UNSAID.batch.max_growth)  # whole, as the CRD writes it
     """Largest factor from one batch to the next, or from the largest one that earlier runs have shown.
     Default 4: a wrong estimate cannot plan a batch a hundred times too large, and seven batches still lead
     from 100,000 records to a billion."""
