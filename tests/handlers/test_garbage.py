@@ -47,7 +47,7 @@ def test_what_has_survived_is_frozen_and_garbage_is_not() -> None:
 def test_old_objects_are_looked_at_when_nothing_is_under_way_or_all_the_same(
     monkeypatch: pytest.MonkeyPatch, busy: int, looks: int
 ) -> None:
-    monkeypatch.setattr(service, "EVERY_SECONDS", 0)
+    monkeypatch.setattr(service, "FREEZE_SECONDS", 0)
     monkeypatch.setattr(service, "MOMENT_SECONDS", 0)
     done: list[str] = []
     monkeypatch.setattr(gc, "collect", lambda: done.append("collected"))

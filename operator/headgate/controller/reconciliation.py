@@ -279,7 +279,10 @@ def _obstacle(trouble: Trouble | None, now: float) -> Obstacle | None:
 
 
 def _is_news(refused: RefusedSpec, memory: LoopMemory, generation: int | None) -> bool:
-    """Tell whether a refusal is to be told: no generation that was acted on before is refused by an edit."""
+    """Tell whether a refusal is to be told.
+
+    Nobody has edited a generation that was acted on before: there it is news only after another refusal was told.
+    """
     told, status = memory.kept.refused, memory.status
     was_seen = status is not None and status.observed_generation == generation
     return refused.digest != told and (told != "" or not was_seen)
@@ -287,7 +290,12 @@ def _is_news(refused: RefusedSpec, memory: LoopMemory, generation: int | None) -
 
 def _having_refused(memory: LoopMemory, refused: RefusedSpec | None) -> LoopMemory:
     """Return the memory of having told why the spec cannot be acted on; `None`: it can."""
-    return replace(memory, kept=replace(memory.kept, refused="" if refused is None else refused.digest))
+    digest = "" if refused is None else refused.digest
+    return (
+        memory
+        if memory.kept.refused == digest
+        else replace(memory, kept=replace(memory.kept, refused=digest))
+    )
 
 
 def _sentences(status: SparkApplicationStatus | None) -> frozenset[tuple[str, str]]:

@@ -46,7 +46,8 @@ FLUSH_SECONDS = 2.0
 """Longest wait for events to be sent, which are best effort."""
 
 
-EVERY_SECONDS = 60.0
+FREEZE_SECONDS = 60.0
+"""How often what has survived is set aside from garbage collection."""
 THAWED_EVERY = 60
 """Freezes between two looks at everything."""
 
@@ -202,7 +203,7 @@ async def set_aside(is_idle: Callable[[], bool] = lambda: True) -> None:
                 gc.unfreeze()
             gc.collect()
             gc.freeze()
-            await asyncio.sleep(EVERY_SECONDS)
+            await asyncio.sleep(FREEZE_SECONDS)
             for _ in range(MOMENTS):
                 if is_idle():
                     break

@@ -100,6 +100,8 @@ def is_short(memory: LoopMemory, now: float) -> bool:
 
 def hindrance_told(seen: Seen, plan: Plan, memory: LoopMemory) -> Problem | None:
     """Return what the condition tells of their pods, so that a loop that starts says the same until it has looked."""
+    if seen.hindrance is None:
+        return None
     said = executors_missing(seen, plan, memory)
     return seen.hindrance if said is not None and said.status is TRUE else None
 

@@ -43,7 +43,9 @@ def report(
     for event in events:
         ports.reports.tell(event)
     short_since = executors_short_since(seen, plan, memory)
-    kept = replace(memory.kept, hindrance=hindrance_told(seen, plan, memory))
+    kept, hindrance = memory.kept, hindrance_told(seen, plan, memory)
+    if kept.hindrance != hindrance:
+        kept = replace(kept, hindrance=hindrance)
     memory = replace(memory, kept=kept, status=status, complaints=in_vain, executors_short_since=short_since)
     if (told := _written(status, memory, ports.write_policy, seen.now)) is not None:
         ports.reports.write(status)
