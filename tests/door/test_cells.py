@@ -165,6 +165,9 @@ def control(course: Course, slow: SourceControl) -> None:
         alignment=AlignmentControl(group="all", max_drift_seconds=DRIFT_SECONDS, idle_after_seconds=0)
     )
     small = BatchControl(initial_records=60, max_records=60)
+    tenth = BatchControl(
+        initial_records=40, max_records=40
+    )  # ten batches or more, however quick the machine is
     topics = course.topics
     controls = {
         "live": replace(fast, batch=BatchControl(initial_records=STEP, max_records=STEP)),
@@ -174,7 +177,7 @@ def control(course: Course, slow: SourceControl) -> None:
         "rate": replace(
             fast, sources={topics["rate"]: SourceControl(rate_limit=RateControl(records_per_checkpoint=40))}
         ),
-        "aligned": replace(fast, batch=small, sources={topics["early"]: aligned, topics["late"]: aligned}),
+        "aligned": replace(fast, batch=tenth, sources={topics["early"]: aligned, topics["late"]: aligned}),
         "ordered": replace(
             fast, batch=small, sources={topics["second"]: SourceControl(after=topics["first"])}
         ),
@@ -270,7 +273,7 @@ def alignment(course: Course) -> None:
             positions[role] += 1
         floor = min(begin[role] + min(positions[role], RECORDS[role] - 1) for role in active)
         assert max(begin[role] + number for role, number in batch) <= floor + DRIFT_SECONDS
-    assert len(course.batches["aligned"]) > 4, "how often it is cut is up to how quick the machine is"
+    assert len(course.batches["aligned"]) >= 10
 
 
 def after(course: Course) -> None:
