@@ -20,7 +20,7 @@ from benchmarks.backlog.session import documented_session, plain_session
 from benchmarks.backlog.topics import topic
 from benchmarks.kafka.scenario import kept_broker
 from benchmarks.local.recording import Recording
-from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.results import COLUMNS, Figure, Goal, Measured
 from benchmarks.local.statistics import divided, median_interval, rotated
 from headgate_contract import ControlDocument, QueryControl
 from support.kafka_connector import connector_conf
@@ -115,12 +115,12 @@ def variants(
 
 def faster(name: str, than: str, goal: float) -> Ratio:
     """Return the figure of how many times as fast Headgate is as a variant."""
-    return Ratio(Figure(name, "ratio", Goal(">=", goal)), (than,), GOVERNED)
+    return Ratio(Figure(name, "ratio", Goal(">=", goal), COLUMNS), (than,), GOVERNED)
 
 
 def part_of_batch(name: str, goal: float) -> Ratio:
     """Return the figure of which part of the speed of a batch job Headgate reaches."""
-    return Ratio(Figure(name, "ratio", Goal(">=", goal)), (BATCH,), GOVERNED)
+    return Ratio(Figure(name, "ratio", Goal(">=", goal), COLUMNS), (BATCH,), GOVERNED)
 
 
 @dataclass(frozen=True)

@@ -63,14 +63,28 @@ REPORT: Final = "report"
 
 
 @dataclass(frozen=True)
+class Since:
+    """When figures began to measure something else, as where a default changed."""
+
+    commit: str
+    day: str
+    """The first day on which every attempt was made with it, of the form YYYY-MM-DD: those count that do not name it,
+    because they are older than this note of it."""
+
+
+COLUMNS: Final = Since("85090e77", "2026-11-28")
+"""A governed query reads Kafka in columns by default; before, by Spark's reader, as `*_by_rows_*` does."""
+
+
+@dataclass(frozen=True)
 class Figure:
     """What is measured under one id."""
 
     id: str
     unit: str
     goal: Goal | Report
-    since: str = ""
-    """The commit with which it began to measure something else, as where a default changed; empty: it never has."""
+    since: Since | None = None
+    """With what it began to measure what it does; None: it always has."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +158,7 @@ def failed_row(figure: Figure, reason: str, call: Call) -> dict[str, Any]:
 
 def series(figure: Figure) -> dict[str, Any]:
     """Return the member by which attempts that measured one thing are told from those that measured another."""
-    return {"since": figure.since} if figure.since else {}
+    return {"since": figure.since.commit} if figure.since else {}
 
 
 def origin(call: Call) -> dict[str, Any]:

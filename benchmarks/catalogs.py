@@ -1,0 +1,55 @@
+"""Every figure that a scenario measures today, by its result file, and the attempts at it as they are read.
+
+An attempt that was made before its figure named a `since`, and by its day measured the same, is read with it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks import result_file
+from benchmarks.local.results import Figure
+from benchmarks.result_file import Attempt, Attempts
+from benchmarks.runner import Scenario
+
+FILES: Final = ("alternatives", "backlog", "chaos", "door", "kafka", "live", "local", "operator", "soak")
+"""Packages that have a catalog, and write the result file of the same name."""
+
+
+@cache
+def scenarios(file: str) -> Mapping[str, Scenario[Any]]:
+    """Return the scenario of each figure of a file, by the figure's id; of a file without a catalog none."""
+    if file not in FILES:
+        return {}
+    catalog = importlib.import_module(f"benchmarks.{file}.catalog")
+    return {figure.id: scenario for scenario in catalog.SCENARIOS for figure in scenario.figures}
+
+
+@cache
+def figures(file: str) -> Mapping[str, Figure]:
+    """Return each figure of a file by its id."""
+    return {figure.id: figure for scenario in scenarios(file).values() for figure in scenario.figures}
+
+
+def read(file: Path) -> Attempts:
+    """Return all attempts of a file, each with the `since` of what it measured, if it has one.
+
+    Raises ResultFileError where the file is not of its form.
+    """
+    known = figures(file.stem)
+    return {
+        name: [measured(attempt, known.get(name)) for attempt in made]
+        for name, made in result_file.read(file).items()
+    }
+
+
+def measured(attempt: Attempt, figure: Figure | None) -> Attempt:
+    """Return an attempt with the `since` of its figure, if by its day it measured what the figure does now."""
+    since = None if figure is None else figure.since
+    if since is None or "since" in attempt or attempt["date"] < since.day:
+        return attempt
+    return {**attempt, "since": since.commit}
