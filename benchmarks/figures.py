@@ -20,14 +20,15 @@ from typing import Any, Final
 
 from benchmarks.alternatives import picture as opponents
 from benchmarks.backlog import plot
+from benchmarks.catalogs import read
 from benchmarks.demo import picture
 from benchmarks.local.results import REPORT
 from benchmarks.local.statistics import median
 from benchmarks.provenance import UNKNOWN
 from benchmarks.quoted import FIRST, LINES, Line, Variant
-from benchmarks.result_file import Attempt, Attempts, ResultFileError, read
+from benchmarks.result_file import Attempt, Attempts, ResultFileError
 from benchmarks.staleness import stale, summary
-from benchmarks.standing import DAYS, MISSED, OPEN, shown
+from benchmarks.standing import DAYS, ENOUGH, MISSED, OPEN, shown
 
 README: Final = Path("README.md")
 FIGURES: Final = Path("docs/figures.md")
@@ -59,8 +60,9 @@ def table(results: Rows, lines: Sequence[Line] = LINES, *, names_commits: bool =
         yield ""
         yield (
             f"The median of the latest {DAYS} days on which a figure was measured, or of the fewer that there are, "
-            "with the lowest and the highest run of them. A goal is open where it does not hold at both ends of the "
-            "interval of each day's median."
+            "with the lowest and the highest run of them. A goal is open where it holds for the median, but not at "
+            "both ends of the interval of each day's median, or where the runs of all these days are fewer than "
+            f"{ENOUGH}. What was counted needs one run."
         )
         if names_commits:
             yield measured_on(quoted)
@@ -98,7 +100,7 @@ def demo(made: Sequence[Attempt]) -> Iterator[str]:
 
 def spread(line: Line, row: Mapping[str, Any]) -> str:
     """Return the lowest and the highest run of all days, or that there was one."""
-    if row["days"] == len(row["runs"]) == 1:
+    if row["count"] == 1:
         return "one"
     low, high = (line.form.format(row[edge]) for edge in ("lowest", "highest"))
     return f"{low} to {high}"
