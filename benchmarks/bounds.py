@@ -1,66 +1,83 @@
 """Goals that are missed, and what was measured beside each, in the same rounds, that may bound what can be reached.
 
-Such a row tells one thing where it reaches the goal, and another where it does not: what each kind of row can show
-and cannot is said once, in the page on backlogs.
+What each kind of row can show, and what it cannot, is said in the page on backlogs.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks.local.results import REPORT, Goal
 from benchmarks.standing import MISSED
 
-KINDS: Final = {
-    "batch": "a batch job of Spark: no state, no commit, Spark's reader of Kafka",
-    "uncounted": "the same query, but Spark does not count the rows of its state",
-}
-"""Beside `NAME_vs_OTHER` stands `NAME_KIND_vs_OTHER`."""
+
+@dataclass(frozen=True)
+class Beside:
+    """A row that stands beside a goal."""
+
+    id: str
+    says: str
+    """What it is."""
+    bounds: bool = True
+    """Whether a goal that it misses is shown to be out of reach by what is measured."""
+
+
 OTHERS: Final = {
-    "cogroup_vs_batch": ("cogroup_uncapped_vs_batch", "plain Spark's default"),
-    "large_backlog_largest_batch": (
-        "large_backlog_largest_batch_unrepeated",
-        "without the batch that is repeated after the kill",
+    "cogroup_vs_batch": Beside("cogroup_uncapped_vs_batch", "plain Spark's default", bounds=False),
+    "large_backlog_largest_batch": Beside(
+        "large_backlog_largest_batch_unrepeated", "without the batch that is repeated after the kill"
     ),
-    "demo_vs_default": ("demo_same_heap_vs_default", "the same governed run in the default's heap"),
+    "demo_vs_default": Beside("demo_same_heap_vs_default", "the same governed run in the default's heap"),
 }
 
 Row = Mapping[str, Any]
 """What is shown of a figure."""
 
 
-def beside(figure: str) -> Iterator[tuple[str, str]]:
-    """Yield the id of each row that may bound a figure, and what it is; whether it was measured is not said."""
+def beside(figure: str) -> Iterator[Beside]:
+    """Yield the rows that may bound a figure; whether they were measured is not said."""
     name, _, other = figure.partition("_vs_")
-    for kind, says in KINDS.items():
-        yield f"{name}_{kind}_vs_{other}", says
+    yield Beside(f"{name}_batch_vs_{other}", "a batch job of Spark")
+    yield Beside(f"{name}_uncounted_vs_{other}", "without Spark's count of rows", bounds=False)
     if figure in OTHERS:
         yield OTHERS[figure]
 
 
 def lines(rows: Mapping[str, Row]) -> Iterator[str]:
-    """Yield a table of the goals that are missed; `rows` has what is shown of each figure by its id."""
+    """Yield a table of the goals that are missed, and whether what stands beside each reaches it.
+
+    `rows` has what is shown of each figure by its id.
+    """
     missed = [name for name, row in rows.items() if row["verdict"] == MISSED and row["goal"] != REPORT]
     if not missed:
         yield "No goal is missed."
         return
-    yield "| missed | median | goal | beside it | what that is | median | reaches the goal |"
+    yield "| missed | median | goal | beside it | which is | median | reaches the goal |"
     yield "|---|---|---|---|---|---|---|"
+    bounded, others = [], []
     for name in missed:
-        row = rows[name]
-        found = [(other, says) for other, says in beside(name) if measured(rows.get(other))]
-        about = f"| `{name}` | {told(row)} | {row['goal']} |"
-        for other, says in found:
-            reaches = "yes" if Goal.read(row["goal"]).holds(rows[other]["value"]) else "no"
-            yield f"{about} `{other}` | {says} | {told(rows[other])} | {reaches} |"
+        wanted = Goal.read(rows[name]["goal"])
+        about = f"| `{name}` | {told(rows[name])} | {wanted} |"
+        found = [one for one in beside(name) if one.id in rows and rows[one.id]["value"] is not None]
+        reaching = {one.id: wanted.holds(rows[one.id]["value"]) for one in found}
+        for one in found:
+            reaches = "yes" if reaching[one.id] else "no"
+            yield f"{about} `{one.id}` | {one.says} | {told(rows[one.id])} | {reaches} |"
         if not found:
-            yield f"{about} - | nothing bounds it | - | - |"
+            yield f"{about} - | - | - | - |"
+        (bounded if any(one.bounds and not reaching[one.id] for one in found) else others).append(name)
+    yield ""
+    if bounded:
+        yield f"What bounds it misses the goal, too: {listed(bounded)}."
+    if others:
+        yield f"Nothing here shows that the goal is out of reach: {listed(others)}."
 
 
-def measured(row: Row | None) -> bool:
-    """Tell whether a figure has a value."""
-    return row is not None and row["value"] is not None
+def listed(names: list[str]) -> str:
+    """Return ids as a page names them."""
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def told(row: Row) -> str:
     """Return the value of a figure, or a dash."""
-    return f"{row['value']:.4g}" if measured(row) else "-"
+    return "-" if row["value"] is None else f"{row['value']:.4g}"

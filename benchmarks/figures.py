@@ -18,9 +18,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks import bounds
 from benchmarks.alternatives import picture as opponents
 from benchmarks.backlog import plot
-from benchmarks.catalogs import read
+from benchmarks.catalogs import figures, read
 from benchmarks.demo import picture
 from benchmarks.local.results import REPORT
 from benchmarks.local.statistics import median
@@ -197,6 +198,16 @@ def by_id(results: Mapping[str, Attempts]) -> Rows:
     return {name: {row["id"]: row for row in shown(found)} for name, found in results.items()}
 
 
+def still_measured(rows: Rows) -> dict[str, Mapping[str, Any]]:
+    """Return the figures of the page on backlogs and of the demo, but for those that nothing measures any more."""
+    return {
+        name: row
+        for file in (*PLOTS, "local")
+        for name, row in rows.get(file, {}).items()
+        if name in figures(file) and (file in PLOTS or name.startswith("demo_"))
+    }
+
+
 def with_figures(page: str, lines: Iterator[str]) -> str:
     """Return the page with the table in its place. Raises `ValueError` where it has no place for one."""
     if BEGIN not in page or END not in page:
@@ -211,7 +222,11 @@ def generated(results: Mapping[str, Attempts]) -> dict[Path, str]:
     everything = [row for name in PLOTS for row in of[name]]
     rows = by_id(results)
     of_the_demo = demo(results.get("local", {}).get("demo_seconds", ()))
-    tables = {README: chain(first(rows), of_the_demo), FIGURES: table(rows), BACKLOGS: backlogs(everything)}
+    tables = {
+        README: chain(first(rows), of_the_demo),
+        FIGURES: table(rows),
+        BACKLOGS: chain(bounds.lines(still_measured(rows)), [""], backlogs(everything)),
+    }
     pages = {file: with_figures(file.read_text(encoding="utf-8"), lines) for file, lines in tables.items()}
     if picture.RECORDED.exists():
         pages[picture.PICTURE] = picture.draw(json.loads(picture.RECORDED.read_text(encoding="utf-8")))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import bounds
 from benchmarks.alternatives import picture as opponents
 from benchmarks.alternatives.opponents import CAPS, FLINK
 from benchmarks.demo.picture import PICTURE
@@ -154,6 +155,37 @@ def test_the_page_on_backlogs_has_every_figure_and_the_times_behind_them():
         "| a | 1,000,000 | b 25.0 (20), headgate 2.0 (1) |",
     ]
     assert list(backlogs([])) == ["Nothing has been measured yet."]
+
+
+def test_a_missed_goal_has_what_bounds_it_beside_it():
+    def row(value, goal):
+        return over_days([{"value": value, "goal": goal, "runs": [value], **ORIGIN}])
+
+    rows = {
+        "near_vs_flink": row(1.5, ">= 2"),
+        "near_batch_vs_flink": row(3, "report"),
+        "near_uncounted_vs_flink": row(1.75, "report"),
+        "far_vs_flink": row(1.5, ">= 2"),
+        "far_batch_vs_flink": row(1.75, "report"),
+        "alone": row(3, "<= 2"),
+        "held": row(1, "<= 2"),
+        "held_batch": row(3, "report"),
+    }
+    assert list(bounds.lines(rows))[2:] == [
+        "| `near_vs_flink` | 1.5 | >= 2 | `near_batch_vs_flink` | a batch job of Spark | 3 | yes |",
+        "| `near_vs_flink` | 1.5 | >= 2 | `near_uncounted_vs_flink` | without Spark's count of rows | 1.75 | no |",
+        "| `far_vs_flink` | 1.5 | >= 2 | `far_batch_vs_flink` | a batch job of Spark | 1.75 | no |",
+        "| `alone` | 3 | <= 2 | - | - | - | - |",
+        "",
+        "What bounds it misses the goal, too: `far_vs_flink`.",
+        "Nothing here shows that the goal is out of reach: `near_vs_flink`, `alone`.",
+    ]
+    assert list(bounds.lines({"held": rows["held"]})) == ["No goal is missed."]
+
+
+@pytest.mark.parametrize("one", [*bounds.OTHERS, *(one.id for one in bounds.OTHERS.values())])
+def test_what_bounds_a_goal_is_measured_by_a_scenario(one):
+    assert any(one in measured(file) for file in ("alternatives", "backlog", "local"))
 
 
 def test_the_plot_is_drawn_where_there_are_results():
