@@ -1,4 +1,4 @@
-"""Every figure that a scenario measures today, by its result file, and the attempts at it as they are read.
+"""Every figure that a scenario measures today, by its result file, with its code, and the attempts as they are read.
 
 An attempt that was made before its figure named a `since`, and by its day measured the same, is read with it.
 """
@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import result_file
+from benchmarks.imports import files
 from benchmarks.local.results import Figure
 from benchmarks.result_file import Attempt, Attempts
-from benchmarks.runner import Scenario
+from benchmarks.runner import Scenario, Suite
 
 FILES: Final = ("alternatives", "backlog", "chaos", "door", "kafka", "live", "local", "operator", "soak")
 """Packages that have a catalog, and write the result file of the same name."""
@@ -25,8 +26,24 @@ def scenarios(file: str) -> Mapping[str, Scenario[Any]]:
     """Return the scenario of each figure of a file, by the figure's id; of a file without a catalog none."""
     if file not in FILES:
         return {}
-    catalog = importlib.import_module(f"benchmarks.{file}.catalog")
-    return {figure.id: scenario for scenario in catalog.SCENARIOS for figure in scenario.figures}
+    found = suite(file).scenarios
+    return {figure.id: scenario for scenario in found for figure in scenario.figures}
+
+
+def suite(file: str) -> Suite[Any]:
+    """Return the suite that writes a result file."""
+    found: Suite[Any] = importlib.import_module(f"benchmarks.{file}.__main__").SUITE
+    return found
+
+
+@cache
+def code(file: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the paths of what is measured for each figure of a file, and of what measures it, by the figure's id."""
+    measures = suite(file).origin.measures
+    return {
+        name: (*(measures if of.measures is None else of.measures), *files(of.measure))
+        for name, of in scenarios(file).items()
+    }
 
 
 @cache

@@ -259,16 +259,20 @@ def main() -> int:
             print(f"{file}: figures are not those of {RESULTS}; run `make generate`", file=sys.stderr)
             code = 1
     if options.check:
-        for line in summary(list(stale(results)), results):
-            print(f"{line}; `python -m benchmarks.figures --stale` lists them", file=sys.stderr)
+        lines = list(summary(stale(results), results))
+        print(
+            *lines,
+            *["`python -m benchmarks.figures --stale` lists them"] * bool(lines),
+            sep="\n",
+            file=sys.stderr,
+        )
     return code
 
 
 def tell_stale(results: Mapping[str, Attempts]) -> int:
-    """List the figures that are stale with the number of later commits; returns the exit code."""
-    found = list(stale(results))
-    for file, name, since in found:
-        print(f"{file}.json {name}: {'not in this history' if since is None else f'{since} commits since'}")
+    """List the figures that are stale with the number of later commits, the oldest first; returns the exit code."""
+    found = stale(results)
+    print(*found, sep="\n")
     return 1 if found else 0
 
 

@@ -97,14 +97,32 @@ class Measured:
     """What stands behind it, for whoever doubts it."""
 
 
+DRIVER: Final = (
+    "spark_jobs/headgate_contract",
+    "spark_jobs/headgate_spark",
+    "spark_jobs/shim/src",
+    "benchmarks/local.yaml",
+)
+"""What runs in a driver, and how Spark is set there."""
+OPERATOR: Final = ("operator/headgate", "spark_jobs/headgate_contract")
+RECORDED: Final = (
+    *DRIVER,
+    "operator/headgate/cli/local",
+    "operator/headgate/decision",
+    *(f":(exclude)spark_jobs/headgate_spark/{unused}" for unused in ("backfill", "kafka")),
+    ":(exclude)spark_jobs/shim/src/dev/headgate/spark/kafka",
+)
+"""What runs where a query under `headgate local` reads a recording: nothing of Kafka."""
+
+
 @dataclass(frozen=True)
 class Origin:
     """What writes a result file, and with what."""
 
     command: str
     versions: Callable[[], Mapping[str, str]]
-    measures: tuple[str, ...] = ("spark_jobs", "benchmarks/local", "benchmarks/local.yaml")
-    """Paths of what is measured, beside that of what measures it."""
+    measures: tuple[str, ...] = DRIVER
+    """Paths of what is measured in processes of its own, beside what measures it; some may be excluded."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +137,7 @@ class Call:
     versions: Mapping[str, str]
     """Of what is measured, by name."""
     paths: Sequence[str]
-    """Of what is measured and of what measures it: a change in them makes rows stale."""
+    """Of what is measured and of what measures it."""
     commit: str = field(default_factory=commit)
     machine: Mapping[str, Any] = field(default_factory=machine)
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
@@ -183,7 +201,7 @@ def versions() -> dict[str, str]:
     }
 
 
-LOCAL = Origin(COMMAND, versions)
+LOCAL = Origin(COMMAND, versions, RECORDED)
 
 
 def java_version() -> str:

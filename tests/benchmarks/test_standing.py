@@ -3,6 +3,7 @@
 import json
 import math
 import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -183,28 +184,64 @@ def test_a_commit_of_another_history_tells_nothing(history, tmp_path):
     assert staleness.commits_since("0123456789ab", (".",), tmp_path / "nowhere") is None
 
 
-def test_stale_figures_are_told_by_file(monkeypatch):
+@pytest.fixture
+def suites(monkeypatch):
+    """Three suites, and how many commits have touched the code of a figure since each commit."""
     since = {"old": 3, "new": 0, "lost": None, "recorder": 7}
-    monkeypatch.setattr(staleness, "commits_since", lambda commit, _: since[commit])
+    monkeypatch.setattr(staleness, "commits_since", lambda commit, paths: since[commit] if paths else 0)
+    code = {
+        "some": dict.fromkeys(("a", "b", "c", "replaced", "idle"), ("p",)) | {"same": ()},
+        "other": {"d": ("p",)},
+    }
+    monkeypatch.setattr(staleness, "code", lambda file: code.get(file, {}))
+
+
+def test_stale_figures_are_told_by_file_and_the_oldest_first(suites):
     results = {
+        "fresh": {"e": [attempt(1, 6, commit="old")]},
         "some": {
-            "a": [attempt(1, 6, commit="new"), attempt(2, 6, commit="old+changes")],
-            "b": [attempt(1, 6, commit="new", paths=["spark_jobs"])],
-            "c": [attempt(1, 6, commit="unknown", recorded_in="recorder")],
-            "replaced": [attempt(1, 6, commit="lost", recorded_in="recorder")],
+            "a": [attempt(1, 6, commit="new"), attempt(4, 6, commit="old+changes")],
+            "b": [attempt(1, 6, commit="new")],
+            "c": [attempt(2, 6, commit="unknown", recorded_in="recorder")],
+            "replaced": [attempt(3, 6, commit="lost", recorded_in="recorder")],
+            "same": [attempt(1, 6, commit="old")],
+            "measured_no_more": [attempt(1, 6, commit="old")],
         },
         "other": {"d": [attempt(1, 6, commit="lost")]},
-        "fresh": {"e": [attempt(1, 6, commit="new")]},
     }
-    found = list(staleness.stale(results))
-    assert found == [("some", "a", 3), ("some", "c", 7), ("some", "replaced", 7), ("other", "d", None)]
+    found = staleness.stale(results)
+    assert [str(one) for one in found] == [
+        "2026-12-01 other.json d: not in this history",
+        "2026-12-02 some.json c: 7 commits since",
+        "2026-12-03 some.json replaced: 7 commits since",
+        "2026-12-04 some.json a: 3 commits since",
+    ]
     assert list(staleness.summary(found, results)) == [
-        "some.json: 3 of 4 figures are stale (up to 7 commits later)",
-        "other.json: 1 of 1 figures are stale (of commits that are not in this history)",
+        "other.json: 1 of 1 figures are older than their code, by commits that are not in this history; "
+        "the oldest of 2026-12-01: d",
+        "some.json: 3 of 5 figures are older than their code, by 3 to 7 commits; the oldest of 2026-12-02: c",
     ]
 
 
-def test_an_attempt_names_its_paths_and_one_of_old_has_those_of_its_file():
-    assert staleness.paths("local", {"paths": ["a"]}) == ("a",)
-    assert staleness.paths("local", {}) == ("spark_jobs", "benchmarks/local")
-    assert staleness.paths("operator", {})[0] == "operator"
+@pytest.mark.parametrize("file", catalogs.FILES)
+def test_the_code_of_every_figure_is_there(file):
+    paths = {path for paths in catalogs.code(file).values() for path in paths}
+    assert [path for path in paths if not Path(path.removeprefix(":(exclude)")).exists()] == []
+
+
+def test_the_code_of_a_figure_is_no_more_than_that():
+    """What is simulated in one process is what that imports; another scenario of the suite is none of it."""
+    simulated = catalogs.code("alternatives")["planning_p99_seconds_10000"]
+    beside_flink = catalogs.code("alternatives")["aggregation_vs_best_flink"]
+    assert {"spark_jobs/headgate_spark/engine/governor.py", "tests/support/engine.py"} <= set(simulated)
+    assert not [path for path in simulated if path.startswith(("spark_jobs/shim", "operator"))]
+    assert {"spark_jobs/shim/src", "benchmarks/backlog/jobs", "benchmarks/backlog/flink/sql.py"} <= set(
+        beside_flink
+    )
+    for path in (
+        "benchmarks/local/results.py",
+        "benchmarks/alternatives/scenarios/planning.py",
+        "operator/headgate",
+    ):
+        assert path not in beside_flink
+    assert "spark_jobs/headgate_spark" not in catalogs.code("operator")["tick_p99_growth"]
