@@ -125,6 +125,7 @@ LINES: Final = (
         "the demo, in a quarter of the heap: time for its backlog, against plain Spark's default",
         "{:.2f}x",
     ),
+    Line("local", "demo_same_heap_vs_default", "the same in the default's heap, against the same", "{:.2f}x"),
     Line(
         "alternatives",
         "catchup_vs_default",
