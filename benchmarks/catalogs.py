@@ -1,12 +1,13 @@
 """Every figure that a scenario measures today, by its result file, with its code, and the attempts as they are read.
 
-An attempt that was made before its figure named a `since`, and by its day measured the same, is read with it.
+An attempt that was made before its figure named a `since`, and by its day measured the same, is read with it. And the
+last one is judged by the goal that its figure has today: whoever sets another one need not measure to see it missed.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -53,20 +54,25 @@ def figures(file: str) -> Mapping[str, Figure]:
 
 
 def read(file: Path) -> Attempts:
-    """Return all attempts of a file, each with the `since` of what it measured, if it has one.
+    """Return all attempts of a file, each with the `since` of what it measured, the last one with its figure's goal.
 
     Raises ResultFileError where the file is not of its form.
     """
     known = figures(file.stem)
-    return {
-        name: [measured(attempt, known.get(name)) for attempt in made]
-        for name, made in result_file.read(file).items()
-    }
+    return {name: as_today(made, known.get(name)) for name, made in result_file.read(file).items()}
 
 
-def measured(attempt: Attempt, figure: Figure | None) -> Attempt:
+def as_today(made: Sequence[Attempt], figure: Figure | None) -> list[Attempt]:
+    """Return the attempts at a figure as it is today; None: nothing measures it any more, and all is as it was."""
+    if figure is None:
+        return list(made)
+    *earlier, last = (measured(attempt, figure) for attempt in made)
+    return [*earlier, {**last, "goal": str(figure.goal)}]
+
+
+def measured(attempt: Attempt, figure: Figure) -> Attempt:
     """Return an attempt with the `since` of its figure, if by its day it measured what the figure does now."""
-    since = None if figure is None else figure.since
+    since = figure.since
     if since is None or "since" in attempt or attempt["date"] < since.day:
         return attempt
     return {**attempt, "since": since.commit}

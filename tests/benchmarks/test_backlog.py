@@ -267,7 +267,10 @@ def test_the_plot_has_a_bar_for_each_variant_and_every_figure():
     assert page.index("plain_4k: ") < page.index("headgate: ") < page.index("batch: ")
     reported = row(Figure("some", "s", Report()), Measured([7.0, 8.0]), call)
     told = plot.render([over_days([reported])])
-    assert "<td>some</td><td>7.5</td><td>-</td><td>7 to 8</td><td>2</td><td>1</td><td>report</td><td>-</td>" in told
+    assert (
+        "<td>some</td><td>7.5</td><td>-</td><td>7 to 8</td><td>2</td><td>1</td><td>report</td><td>-</td>"
+        in told
+    )
     for text in (
         "plain_4k: 120.0 s, 500 batches of 4k",
         "headgate: 4.0 s, 1 batches",

@@ -63,7 +63,14 @@ def test_an_attempt_from_before_its_figure_named_a_since_counts_from_the_day_on_
     assert [over_days(found[:count])["value"] for count in (2, 3, 4, 5)] == [7, 20, 25, 30]
     assert catalogs.measured(attempt(3, 1, since="other"), figure)["since"] == "other"
     for other in (None, Figure("a", "ratio", Goal(">=", 5))):
-        assert [catalogs.measured(one, other) for one in made] == made
+        assert catalogs.as_today(made, other) == made
+
+
+def test_the_last_attempt_is_judged_by_the_goal_that_its_figure_has_today():
+    made = [attempt(1, *[6] * 5), attempt(2, *[6] * 5)]
+    found = catalogs.as_today(made, Figure("a", "ratio", Goal(">=", 7)))
+    assert [over_days(one)["verdict"] for one in (made, found)] == [HOLDS, MISSED]
+    assert [one["goal"] for one in found] == [">= 5", ">= 7"]
 
 
 def test_a_result_file_is_read_with_the_since_of_its_figures(tmp_path):
