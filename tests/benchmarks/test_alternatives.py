@@ -148,6 +148,19 @@ def test_what_is_set_otherwise_has_variants_of_its_own_beside_the_governed_one_a
         assert goals <= {str(Report())}
 
 
+@pytest.mark.parametrize("contest", matrix.CONTESTS, ids=lambda contest: contest.name)
+def test_the_batch_job_of_flink_is_warm_in_each_round_and_has_a_ratio_that_is_only_reported(
+    contest, tmp_path
+):
+    workload = contest.rounds(())
+    (ratio,) = (one for one in workload.ratios if one.figure.id == f"{contest.name}_vs_flink_batch")
+    assert (ratio.longer, ratio.shorter, str(ratio.figure.goal)) == (("flink_batch",), GOVERNED, "report")
+    engine = Engine()
+    engines = dict.fromkeys((one.engine for one in workload.variants), engine)
+    in_turns(bench(tmp_path), workload, engines, lambda _: None, lambda variant: variant.name)
+    assert engine.asked.count("flink_batch") == workload.warm_ups + 2
+
+
 WINDOWS = next(each for each in matrix.CONTESTS if each.name == "windows")
 SECONDS = {
     "flink_hashmap_5s": 2.0,
@@ -187,6 +200,7 @@ def test_the_fastest_two_ways_and_that_of_each_group_take_part_and_one_of_minute
     assert taken == {"flink_hashmap_5s", "flink_hashmap_60s", "flink_rocksdb_5s"}
     assert found["windows_vs_flink_rocksdb"].runs == [1.0, 1.0]
     assert found["windows_batch_vs_best_flink"].runs == [1.0, 1.0]
+    assert found["windows_vs_flink_batch"].runs == [1.0, 1.0]
     assert found["windows_by_rows_vs_best_flink"].details["screening"] == {
         "date": "2026-11-27",
         "commit": "abc",

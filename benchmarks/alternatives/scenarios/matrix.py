@@ -69,7 +69,11 @@ class Contest:
     def groups(self) -> Mapping[str, tuple[float | None, tuple[str, ...]]]:
         """What is to be reached against the fastest of some ways, by what figures call these."""
         rocksdb = ways(("rocksdb",), combined=self.combined)
-        return {"best_flink": (self.best, self.ways), "flink_rocksdb": (self.rocksdb, rocksdb)}
+        return {
+            "best_flink": (self.best, self.ways),
+            "flink_rocksdb": (self.rocksdb, rocksdb),
+            FLINK_BATCH: (None, (FLINK_BATCH,)),
+        }
 
     @property
     def screening(self) -> Figure:
@@ -77,14 +81,14 @@ class Contest:
         return Figure(f"{self.name}_screening", "ratio", Report())
 
     def ratios(self, taking_part: Collection[str]) -> list[Ratio]:
-        """Return the figures, of the ways that take part.
+        """Return the figures, of the ways to stream that take part, and of the batch job of Flink.
 
         What a batch job of Spark reaches is only reported: it keeps no state and makes no commit, so it is the bound.
         """
         return [
             Ratio(
                 Figure(f"{called}_vs_{group}", "ratio", goal(bound if variant == GOVERNED else None)),
-                tuple(way for way in names if way in taking_part),
+                tuple(way for way in names if way in (*taking_part, FLINK_BATCH)),
                 variant,
             )
             for variant in (*(one.name for one in self.governed), BATCH)
@@ -147,7 +151,8 @@ def measure(bench: Bench, contest: Contest) -> Mapping[str, Measured]:
     if found is None:
         bench.tell(f"{contest.screening.id} has not been measured: all ways take part")
         return beside.measure(bench, contest.rounds(contest.ways), FLINK)
-    workload = contest.rounds(found.finalists([names for _, names in contest.groups.values()]), found.slow)
+    of_streams = [names for group, (_, names) in contest.groups.items() if group != FLINK_BATCH]
+    workload = contest.rounds(found.finalists(of_streams), found.slow)
     of_rounds = beside.measure(bench, workload, FLINK)
     return {
         name: replace(one, details={**one.details, "screening": found.details})
