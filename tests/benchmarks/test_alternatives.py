@@ -191,7 +191,7 @@ def test_the_fastest_two_ways_and_that_of_each_group_take_part_and_one_of_minute
     engines = {way: Engine() for way in ("governed", "plain", *FLINK)}
 
     def run(bench, workload, _settings):
-        return in_turns(bench, workload, engines, *[lambda variant: variant.name] * 2)
+        return in_turns(bench, workload, engines, lambda one: f"{one.name}, a part", lambda one: one.name)
 
     monkeypatch.setattr(beside, "ran", run)
     of_bench = replace(bench(tmp_path), results=recorded(tmp_path, SECONDS))
@@ -209,9 +209,36 @@ def test_the_fastest_two_ways_and_that_of_each_group_take_part_and_one_of_minute
     recorded(tmp_path, {**SECONDS, "flink_rocksdb_5s": 90.0})
     engines["flink_rocksdb_60s"].asked.clear()
     found = matrix.measure(of_bench, WINDOWS)
-    assert len(engines["flink_rocksdb_60s"].asked) == 1
+    assert engines["flink_rocksdb_60s"].asked == ["flink_rocksdb_60s, a part", "flink_rocksdb_60s"]
     assert found["windows_vs_flink_rocksdb"].runs == [1.0]
     assert found["windows_vs_best_flink"].runs == [1.0, 1.0]
+
+
+def test_of_plain_spark_the_smallest_cap_and_the_fastest_run_warm_in_the_first_round(tmp_path, monkeypatch):
+    plain, rest = Engine(), Engine()
+    engines = {way: plain if way == "plain" else rest for way in ("governed", "plain", *FLINK)}
+
+    def run(bench, workload, _settings):
+        return in_turns(bench, workload, engines, lambda one: f"{one.name}, a part", lambda one: one.name)
+
+    monkeypatch.setattr(beside, "ran", run)
+    caps = {"plain_50k": 120.0, "plain_500k": 7.0, "plain_5m": 5.0}
+    found = matrix.measure(replace(bench(tmp_path), results=recorded(tmp_path, SECONDS | caps)), WINDOWS)
+    asked = [each for each in plain.asked if each.startswith(tuple(CAPS))]
+    warm = ["plain_50k, a part", "plain_5m, a part", "plain_5m"]
+    assert asked == [*warm, "plain_50k", "plain_5m"]
+    took = found["windows_vs_best_flink"].details["seconds"]
+    assert took["plain_50k"] == took["plain_5m"] == [1.0]
+    assert "plain_500k" not in took
+
+
+def test_a_cap_that_would_take_minutes_runs_in_no_round():
+    def caps(**seconds):
+        return screening.Screening({}, {}, seconds).caps
+
+    assert caps(plain_50k=151.0, plain_500k=40.0, plain_5m=20.0) == ["plain_5m"]
+    assert caps(plain_50k=30.0, plain_500k=40.0, plain_5m=50.0) == ["plain_50k"]
+    assert caps() == []
 
 
 def test_the_third_fastest_way_takes_part_in_no_round_unless_it_is_the_fastest_of_its_group():
