@@ -7,10 +7,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.request import Request as UrlRequest
+from urllib.request import urlopen
 
 import pytest
 
-from benchmarks.alternatives import past, screening
+from benchmarks.alternatives import past, screening, slow_store
 from benchmarks.alternatives.catalog import SCENARIOS
 from benchmarks.alternatives.opponents import CAPS, FLINK, streams
 from benchmarks.alternatives.scenarios import (
@@ -35,6 +37,7 @@ from benchmarks.event_log import Batch
 from benchmarks.local.recording import Recording, prepare
 from benchmarks.local.results import Call, Measured, Report, row
 from benchmarks.result_file import append
+from support.http_server import Handler, serving
 from support.kafka_records import Record
 
 OUTPUT = Output(rows=10, hash=99)
@@ -415,6 +418,70 @@ def test_a_large_backlog_that_was_not_read_to_its_end_is_not_measured():
         large.figures([part(batch(0, 2, 0, 90))], whole, 100, length=2.0)
     with pytest.raises(ValueError, match="49 keys"):
         large.figures([part(batch(0, 2, 0, 100, state_rows=49))], whole, 100, length=2.0)
+
+
+# A checkpoint that is far away ------------------------------------------------------------------------
+
+
+def test_the_requests_of_a_batch_count_over_whole_batches_without_the_first():
+    def puts(path):
+        return slow_store.Request.read("PUT", f"/bucket/x/1.checkpoint/{path}", copies=False)
+
+    head = slow_store.Request.read("HEAD", "/bucket/x/1.checkpoint/commits/1", copies=False)
+    run = [puts("metadata"), puts("offsets/0"), head]
+    run += [
+        puts("offsets/.1.a.tmp"),
+        head,
+        head,
+        puts("offsets/2"),
+        puts("commits/2"),
+        puts("offsets/3"),
+        head,
+    ]
+    assert slow_store.requests_of_a_batch(run) == {
+        "PUT offsets": 1.0,
+        "HEAD commits": 1.0,
+        "PUT commits": 0.5,
+    }
+    with pytest.raises(ValueError, match=r"batches \[0\]; it needs three"):
+        slow_store.requests_of_a_batch(run[:3])
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "copies", "kind"),
+    [
+        ("GET", "/bucket/?list-type=2&prefix=x%2F1.checkpoint%2Foffsets%2F", False, "LIST offsets"),
+        ("PUT", "/bucket/x/1.checkpoint/offsets/1", True, "COPY offsets"),
+        ("PUT", "/bucket/x/1.checkpoint.headgate/owner", False, "PUT .headgate owner"),
+        ("POST", "/bucket/?delete", False, "POST several"),
+    ],
+)
+def test_a_request_says_what_it_does_and_where(command, path, copies, kind):
+    assert slow_store.Request.read(command, path, copies=copies).kind == kind
+
+
+def test_a_door_keeps_each_request_for_a_while_and_then_hands_it_on(monkeypatch):
+    kept = []
+    monkeypatch.setattr(slow_store.time, "sleep", kept.append)
+
+    class Server(Handler):
+        def do_PUT(self):
+            self.say(self.rfile.read(int(self.headers["Content-Length"])), 201, {"ETag": "e"})
+
+    def put(port):
+        path = f"http://127.0.0.1:{port}/bucket/x/1.checkpoint/offsets/7"
+        with urlopen(UrlRequest(path, b"entry", method="PUT"), timeout=5) as answer:
+            return answer.status, answer.headers["ETag"], answer.read()
+
+    with serving(Server) as server:
+        door = slow_store.SlowDoor(server.server_port, 0.1)
+        with serving(door.handler()) as opened:
+            door.open_for_a_run(at_once=True)
+            assert put(opened.server_port) == (201, "e", b"entry")
+            door.open_for_a_run(at_once=False)
+            assert put(opened.server_port) == (201, "e", b"entry")
+    assert kept == [0.0, 0.1]
+    assert door.passed == [slow_store.Request("PUT offsets", 7)]
 
 
 # Started again -------------------------------------------------------------------------------------
