@@ -203,11 +203,12 @@ def warm_up(
 ) -> None:
     """Run the variants of which a figure is taken over a part, and those in one batch a few times over the whole.
 
-    Those that run over the whole once before anything counts do without the part.
+    Those that run over the whole once before anything counts do without the part. Where all are to be warm, those
+    that run once have the part, too.
     """
     counting = [variant for variant in workload.variants if not variant.once]
     of_others = [one for one in counting if one.one_by_one and workload.all_warm]
-    for variant in counting:
+    for variant in workload.variants if workload.all_warm else counting:
         if variant not in of_others:
             engine_of[variant.engine].run(of_part(variant))
     for variant in [*workload.beforehand, *of_others, *(in_one(counting) * workload.warm_ups)]:

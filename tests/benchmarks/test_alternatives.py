@@ -7,10 +7,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.request import Request as UrlRequest
+from urllib.request import urlopen
 
 import pytest
 
-from benchmarks.alternatives import past, screening
+from benchmarks.alternatives import past, screening, slow_store
 from benchmarks.alternatives.catalog import SCENARIOS
 from benchmarks.alternatives.opponents import CAPS, FLINK, streams
 from benchmarks.alternatives.scenarios import (
@@ -35,6 +37,7 @@ from benchmarks.event_log import Batch
 from benchmarks.local.recording import Recording, prepare
 from benchmarks.local.results import Call, Measured, Report, row
 from benchmarks.result_file import append
+from support.http_server import Handler, serving
 from support.kafka_records import Record
 
 OUTPUT = Output(rows=10, hash=99)
@@ -148,6 +151,19 @@ def test_what_is_set_otherwise_has_variants_of_its_own_beside_the_governed_one_a
         assert goals <= {str(Report())}
 
 
+@pytest.mark.parametrize("contest", matrix.CONTESTS, ids=lambda contest: contest.name)
+def test_the_batch_job_of_flink_is_warm_in_each_round_and_has_a_ratio_that_is_only_reported(
+    contest, tmp_path
+):
+    workload = contest.rounds(())
+    (ratio,) = (one for one in workload.ratios if one.figure.id == f"{contest.name}_vs_flink_batch")
+    assert (ratio.longer, ratio.shorter, str(ratio.figure.goal)) == (("flink_batch",), GOVERNED, "report")
+    engine = Engine()
+    engines = dict.fromkeys((one.engine for one in workload.variants), engine)
+    in_turns(bench(tmp_path), workload, engines, lambda _: None, lambda variant: variant.name)
+    assert engine.asked.count("flink_batch") == workload.warm_ups + 2
+
+
 WINDOWS = next(each for each in matrix.CONTESTS if each.name == "windows")
 SECONDS = {
     "flink_hashmap_5s": 2.0,
@@ -178,7 +194,7 @@ def test_the_fastest_two_ways_and_that_of_each_group_take_part_and_one_of_minute
     engines = {way: Engine() for way in ("governed", "plain", *FLINK)}
 
     def run(bench, workload, _settings):
-        return in_turns(bench, workload, engines, *[lambda variant: variant.name] * 2)
+        return in_turns(bench, workload, engines, lambda one: f"{one.name}, a part", lambda one: one.name)
 
     monkeypatch.setattr(beside, "ran", run)
     of_bench = replace(bench(tmp_path), results=recorded(tmp_path, SECONDS))
@@ -187,6 +203,7 @@ def test_the_fastest_two_ways_and_that_of_each_group_take_part_and_one_of_minute
     assert taken == {"flink_hashmap_5s", "flink_hashmap_60s", "flink_rocksdb_5s"}
     assert found["windows_vs_flink_rocksdb"].runs == [1.0, 1.0]
     assert found["windows_batch_vs_best_flink"].runs == [1.0, 1.0]
+    assert found["windows_vs_flink_batch"].runs == [1.0, 1.0]
     assert found["windows_by_rows_vs_best_flink"].details["screening"] == {
         "date": "2026-11-27",
         "commit": "abc",
@@ -195,9 +212,36 @@ def test_the_fastest_two_ways_and_that_of_each_group_take_part_and_one_of_minute
     recorded(tmp_path, {**SECONDS, "flink_rocksdb_5s": 90.0})
     engines["flink_rocksdb_60s"].asked.clear()
     found = matrix.measure(of_bench, WINDOWS)
-    assert len(engines["flink_rocksdb_60s"].asked) == 1
+    assert engines["flink_rocksdb_60s"].asked == ["flink_rocksdb_60s, a part", "flink_rocksdb_60s"]
     assert found["windows_vs_flink_rocksdb"].runs == [1.0]
     assert found["windows_vs_best_flink"].runs == [1.0, 1.0]
+
+
+def test_of_plain_spark_the_smallest_cap_and_the_fastest_run_warm_in_the_first_round(tmp_path, monkeypatch):
+    plain, rest = Engine(), Engine()
+    engines = {way: plain if way == "plain" else rest for way in ("governed", "plain", *FLINK)}
+
+    def run(bench, workload, _settings):
+        return in_turns(bench, workload, engines, lambda one: f"{one.name}, a part", lambda one: one.name)
+
+    monkeypatch.setattr(beside, "ran", run)
+    caps = {"plain_50k": 120.0, "plain_500k": 7.0, "plain_5m": 5.0}
+    found = matrix.measure(replace(bench(tmp_path), results=recorded(tmp_path, SECONDS | caps)), WINDOWS)
+    asked = [each for each in plain.asked if each.startswith(tuple(CAPS))]
+    warm = ["plain_50k, a part", "plain_5m, a part", "plain_5m"]
+    assert asked == [*warm, "plain_50k", "plain_5m"]
+    took = found["windows_vs_best_flink"].details["seconds"]
+    assert took["plain_50k"] == took["plain_5m"] == [1.0]
+    assert "plain_500k" not in took
+
+
+def test_a_cap_that_would_take_minutes_runs_in_no_round():
+    def caps(**seconds):
+        return screening.Screening({}, {}, seconds).caps
+
+    assert caps(plain_50k=151.0, plain_500k=40.0, plain_5m=20.0) == ["plain_5m"]
+    assert caps(plain_50k=30.0, plain_500k=40.0, plain_5m=50.0) == ["plain_50k"]
+    assert caps() == []
 
 
 def test_the_third_fastest_way_takes_part_in_no_round_unless_it_is_the_fastest_of_its_group():
@@ -374,6 +418,70 @@ def test_a_large_backlog_that_was_not_read_to_its_end_is_not_measured():
         large.figures([part(batch(0, 2, 0, 90))], whole, 100, length=2.0)
     with pytest.raises(ValueError, match="49 keys"):
         large.figures([part(batch(0, 2, 0, 100, state_rows=49))], whole, 100, length=2.0)
+
+
+# A checkpoint that is far away ------------------------------------------------------------------------
+
+
+def test_the_requests_of_a_batch_count_over_whole_batches_without_the_first():
+    def puts(path):
+        return slow_store.Request.read("PUT", f"/bucket/x/1.checkpoint/{path}", copies=False)
+
+    head = slow_store.Request.read("HEAD", "/bucket/x/1.checkpoint/commits/1", copies=False)
+    run = [puts("metadata"), puts("offsets/0"), head]
+    run += [
+        puts("offsets/.1.a.tmp"),
+        head,
+        head,
+        puts("offsets/2"),
+        puts("commits/2"),
+        puts("offsets/3"),
+        head,
+    ]
+    assert slow_store.requests_of_a_batch(run) == {
+        "PUT offsets": 1.0,
+        "HEAD commits": 1.0,
+        "PUT commits": 0.5,
+    }
+    with pytest.raises(ValueError, match=r"batches \[0\]; it needs three"):
+        slow_store.requests_of_a_batch(run[:3])
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "copies", "kind"),
+    [
+        ("GET", "/bucket/?list-type=2&prefix=x%2F1.checkpoint%2Foffsets%2F", False, "LIST offsets"),
+        ("PUT", "/bucket/x/1.checkpoint/offsets/1", True, "COPY offsets"),
+        ("PUT", "/bucket/x/1.checkpoint.headgate/owner", False, "PUT .headgate owner"),
+        ("POST", "/bucket/?delete", False, "POST several"),
+    ],
+)
+def test_a_request_says_what_it_does_and_where(command, path, copies, kind):
+    assert slow_store.Request.read(command, path, copies=copies).kind == kind
+
+
+def test_a_door_keeps_each_request_for_a_while_and_then_hands_it_on(monkeypatch):
+    kept = []
+    monkeypatch.setattr(slow_store.time, "sleep", kept.append)
+
+    class Server(Handler):
+        def do_PUT(self):
+            self.say(self.rfile.read(int(self.headers["Content-Length"])), 201, {"ETag": "e"})
+
+    def put(port):
+        path = f"http://127.0.0.1:{port}/bucket/x/1.checkpoint/offsets/7"
+        with urlopen(UrlRequest(path, b"entry", method="PUT"), timeout=5) as answer:
+            return answer.status, answer.headers["ETag"], answer.read()
+
+    with serving(Server) as server:
+        door = slow_store.SlowDoor(server.server_port, 0.1)
+        with serving(door.handler()) as opened:
+            door.open_for_a_run(at_once=True)
+            assert put(opened.server_port) == (201, "e", b"entry")
+            door.open_for_a_run(at_once=False)
+            assert put(opened.server_port) == (201, "e", b"entry")
+    assert kept == [0.0, 0.1]
+    assert door.passed == [slow_store.Request("PUT offsets", 7)]
 
 
 # Started again -------------------------------------------------------------------------------------
