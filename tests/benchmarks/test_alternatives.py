@@ -215,6 +215,16 @@ def test_properties_of_a_run_hold_for_it_alone(monkeypatch):
     assert conf == {}
 
 
+def test_the_largest_batch_of_a_query_is_what_a_failure_repeats(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path("benchmarks/backlog/jobs").resolve()))
+    turns = importlib.import_module("turns")
+    progress = [{"durationMs": {"addBatch": 1}, "numInputRows": rows} for rows in (10, 30, 0)]
+    found = turns.outcome([*progress, {"durationMs": {}, "numInputRows": 99}])
+    assert (found["batches"], found["largest_part"]) == (2, 0.75)
+    assert turns.outcome([])["largest_part"] is None
+    assert turns.WHOLE == {"batches": 1, "largest_part": 1.0}
+
+
 def test_a_screening_decides_for_its_own_load_and_its_own_flink_alone(tmp_path):
     assert screened(None) is None
     assert screened(tmp_path / "none.json") is None

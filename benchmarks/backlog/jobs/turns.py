@@ -41,6 +41,7 @@ from workloads import Result
 
 WORKLOADS = {**workloads.WORKLOADS, **nexmark.QUERIES}
 OBSERVED = "output"
+WHOLE = {"batches": 1, "largest_part": 1.0}
 Request = Mapping[str, Any]
 
 
@@ -98,10 +99,10 @@ def batch(spark: SparkSession, request: Request) -> dict[str, Any]:
     result = WORKLOADS[request["workload"]]([recorded(spark, one, request) for one in request["inputs"]])
     if request.get("output"):
         results.whole_rows(result).write.json(request["output"])
-        return {"batches": 1}
+        return WHOLE
     seen = Observation(OBSERVED)
     observed(result, seen).write.format("noop").mode("overwrite").save()
-    return {"batches": 1, "output": whole_numbers(seen.get)}
+    return WHOLE | {"output": whole_numbers(seen.get)}
 
 
 def stream(spark: SparkSession, request: Request, turn: Path) -> dict[str, Any]:
@@ -201,8 +202,10 @@ def outcome(triggers: list[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what the batches of a query come to; a trigger that found nothing to do has no batch."""
     progress = [one for one in triggers if "addBatch" in one["durationMs"]]
     found = [whole_numbers(one.get("observedMetrics", {}).get(OBSERVED, {})) for one in progress]
+    records = [one["numInputRows"] for one in progress if one["numInputRows"] > 0]
     return {
-        "batches": sum(one["numInputRows"] > 0 for one in progress),
+        "batches": len(records),
+        "largest_part": max(records) / sum(records) if records else None,
         "output": {name: sum(each[name] for each in found) for name in ("rows", "hash")},
     }
 
