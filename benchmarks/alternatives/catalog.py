@@ -7,6 +7,7 @@ from benchmarks.alternatives.scenarios import (
     fixed_cost,
     hot_keys,
     large,
+    live,
     matrix,
     outage,
     outage_beside_flink,
@@ -18,6 +19,7 @@ from benchmarks.runner import Scenario
 SCENARIOS: tuple[Scenario[Bench], ...] = (
     *default.SCENARIOS,
     *matrix.SCENARIOS,
+    live.SCENARIO,
     outage.SCENARIO,
     outage_beside_flink.SCENARIO,
     large.SCENARIO,

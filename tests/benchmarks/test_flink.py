@@ -86,6 +86,18 @@ def test_both_engines_are_asked_for_the_same():
     assert f'END = "{sql.END}"\n' in script
 
 
+def test_a_count_that_goes_on_reads_and_writes_the_lines_of_sparks_job():
+    lines, counts, insert = sql.counts("in", "out", "127.0.0.1:9092", 50)
+    assert "'connector' = 'kafka', 'topic' = 'in'" in lines
+    assert "bounded" not in lines
+    assert "PRIMARY KEY (`key`)" in counts
+    assert "'connector' = 'upsert-kafka', 'topic' = 'out'" in counts
+    script = Path("benchmarks/live/jobs/echo.py").read_text()
+    assert "concat_ws(' ', key, n, ms)" in script
+    assert re.search(r"CONCAT_WS\(' ', CAST\(`key`.*COUNT\(\*\).*MAX\(`ms`\)", insert)
+    assert "MOD(CAST(SPLIT_INDEX(`line`, ' ', 0) AS BIGINT), 50)" in insert
+
+
 def test_aligned_topics_are_pipelines_of_one_job():
     outputs = {"fast": Path("/out/fast"), "slow": Path("/out/slow")}
     statements = sql.alignment({"fast": "f", "slow": "s"}, "127.0.0.1:9092", 1, outputs)
