@@ -12,6 +12,7 @@ from benchmarks.alternatives.scenarios import (
     outage,
     outage_beside_flink,
     planning,
+    real_time,
 )
 from benchmarks.backlog.scenario import Bench
 from benchmarks.runner import Scenario
@@ -19,6 +20,7 @@ from benchmarks.runner import Scenario
 SCENARIOS: tuple[Scenario[Bench], ...] = (
     *default.SCENARIOS,
     *matrix.SCENARIOS,
+    real_time.SCENARIO,
     live.SCENARIO,
     outage.SCENARIO,
     outage_beside_flink.SCENARIO,

@@ -24,7 +24,8 @@ from benchmarks.result_file import Attempt
 from benchmarks.standing import latest_days
 
 PICTURE: Final = Path("docs/images/alternatives.svg")
-SCREENING, ROUNDS, LIVE = "aggregation_screening", "aggregation_vs_best_flink", "live_p99_seconds"
+SCREENING, ROUNDS = "aggregation_screening", "aggregation_vs_best_flink"
+OF_REAL_TIME, LIVE = "aggregation_real_time_screening", "live_p99_seconds"
 LEFT, RIGHT, HEAD, ROW = 300, 395, 44, 24
 P99, REPEATED, USED = WIDTH - 262, WIDTH - 120, WIDTH - 10
 """Where the columns behind the bars end. A wide font has room everywhere."""
@@ -84,13 +85,15 @@ def ways(made: Mapping[str, Sequence[Attempt]]) -> dict[str, Costs]:
     Each number is the median over the latest days on which it was measured, and of a day the median of its rounds.
     """
     found: dict[str, Costs] = {}
-    for figure in (SCREENING, ROUNDS):
-        days = [day["details"] for day in latest_days(made[figure]) if has_costs(day)]
+    for figure in (SCREENING, OF_REAL_TIME, ROUNDS):
+        days = (
+            [day["details"] for day in latest_days(made[figure]) if has_costs(day)] if figure in made else []
+        )
         for way in dict.fromkeys(way for day in days for way in day["seconds"]):
             of_way = costs_of(way, [day for day in days if way in day["seconds"]])
-            found[way] = replace(of_way, live=live_of(way, made), once=figure == SCREENING)
+            found[way] = replace(of_way, live=live_of(way, made), once=figure != ROUNDS)
     for way in (REAL_TIME, PLAIN_REAL_TIME):
-        found[way] = Costs(live=live_of(way, made))
+        found.setdefault(way, Costs(live=live_of(way, made)))
     taken = {way: costs for way, costs in found.items() if is_shown(way) and costs != Costs()}
     return dict(sorted(taken.items(), key=lambda one: inf if one[1].seconds is None else one[1].seconds))
 
@@ -100,9 +103,11 @@ def costs_of(way: str, days: Sequence[Mapping[str, Any]]) -> Costs:
     seconds = median([median(day["seconds"][way]) for day in days])
     used = median([median(day["cpu_seconds"][way]) / day["records"] * 1e6 for day in days])
     largest = [median(day["largest"][way]) for day in days if way in day.get("largest", {})]
-    means = [day["records"] / median(day["batches"][way]) for day in days]
-    is_mean = not largest and any(median(day["batches"][way]) > 1 for day in days)
-    return Costs(seconds, median(largest or means), is_mean, used)
+    if largest:
+        return Costs(seconds, median(largest), used=used)
+    commits = [median(day["batches"][way]) for day in days]
+    mean = median([day["records"] / of_day for day, of_day in zip(days, commits, strict=True)])
+    return Costs(seconds, mean, is_mean=max(commits) > 1, used=used)
 
 
 def live_of(way: str, made: Mapping[str, Sequence[Attempt]]) -> float | None:
@@ -142,6 +147,8 @@ def caption(made: Mapping[str, Sequence[Attempt]]) -> Iterator[str]:
         "rounds in which all engines are warm; what is outlined ran once, in a screening, after a twentieth of the "
         "records. Pale bars are batch jobs, which cannot go on live. 5s and 60s are Flink's checkpoint intervals."
     )
+    if OF_REAL_TIME in made and PLAIN_REAL_TIME in taken:
+        yield "Real-time mode, and what is governed with it, write to a topic instead."
     if any(costs.live is not None for costs in taken.values()):
         details = latest_days(made[LIVE])[-1]["details"]
         yield (

@@ -23,6 +23,7 @@ from benchmarks.alternatives.scenarios import (
     outage,
     outage_beside_flink,
     planning,
+    real_time,
 )
 from benchmarks.backlog.comparison import Comparison, Output
 from benchmarks.backlog.engine import Ran, Request
@@ -411,6 +412,18 @@ def test_every_live_way_is_started_in_one_way():
     of_real_time = live.properties(Place(Path("x")), real_time=True)
     assert not any("stateStore" in name for name in of_real_time)
     assert any("changelog" in name for name in live.properties(Place(Path("x")), real_time=False))
+
+
+def test_real_time_mode_repeats_what_it_reads_in_one_of_its_batches():
+    seconds, cpu = (
+        {"plain_real_time": 120.0, "headgate_real_time": 80.0},
+        dict.fromkeys(real_time.TRIGGERS, 9.0),
+    )
+    found = real_time.measured(1_000, seconds, cpu)
+    assert found.runs == [1.5]
+    assert found.details["largest"] == {"plain_real_time": [500], "headgate_real_time": [1_000]}
+    short = real_time.measured(1_000, dict.fromkeys(seconds, 6.0), cpu)
+    assert short.details["largest"]["plain_real_time"] == [1_000]
 
 
 # A large backlog ------------------------------------------------------------------------------------

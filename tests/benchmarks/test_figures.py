@@ -237,6 +237,23 @@ def test_the_most_that_a_failure_repeats_is_drawn_from_the_days_that_tell_it():
     assert opponents.unit_of(opponents.ways(made)["headgate"]) == "800k"
 
 
+def test_real_time_mode_has_a_bar_once_its_backlog_was_measured():
+    made = {
+        opponents.SCREENING: [rounds("2026-11-22", plain_50k=9.0)],
+        opponents.ROUNDS: [rounds("2026-11-22", headgate=1.0)],
+        opponents.LIVE: [aged("2026-11-22", plain_real_time=0.02)],
+    }
+    assert opponents.ways(made)["plain_real_time"] == opponents.Costs(live=0.02)
+    of_mode = rounds("2026-11-23", plain_real_time=4.0)
+    del of_mode["details"]["batches"]
+    of_mode["details"]["largest"] = {"plain_real_time": [1_000_000]}
+    made[opponents.OF_REAL_TIME] = [of_mode]
+    known = opponents.ways(made)
+    assert known["plain_real_time"] == opponents.Costs(4.0, 1_000_000, used=8.0, live=0.02, once=True)
+    assert [*known] == ["headgate", "plain_real_time", "plain_50k"]
+    assert "write to a topic instead" in "\n".join(opponents.caption(made))
+
+
 def test_the_caption_says_what_is_drawn_and_of_live_ages_only_where_there_are_some():
     made = {
         opponents.SCREENING: [rounds("2026-11-22", plain_50k=90.0)],
