@@ -288,11 +288,22 @@ def times(workload: Workload, runs: Mapping[str, Sequence[Ran]]) -> dict[str, An
         "seconds": seconds,
         "batches": {name: [run.batches for run in found] for name, found in runs.items()},
     }
+    if repeated := largest(workload, runs):
+        details["largest"] = repeated
     if cpu := cpu_seconds(runs):
         details["cpu_seconds"] = cpu
     if submitting := submitting_seconds(runs):
         details["submitting_seconds"] = submitting
     return details
+
+
+def largest(workload: Workload, runs: Mapping[str, Sequence[Ran]]) -> dict[str, list[int]]:
+    """Return the most records that a failure repeats in each run of the variants whose engines tell it."""
+    found = {
+        name: [round(run.repeated * workload.records) for run in of_variant if run.repeated is not None]
+        for name, of_variant in runs.items()
+    }
+    return {name: records for name, records in found.items() if records}
 
 
 def cpu_seconds(runs: Mapping[str, Sequence[Ran]]) -> dict[str, list[float]]:
