@@ -188,9 +188,7 @@ class Reconciliation:
         """
         memory = self._record.memory
         if memory is None:
-            recalled = recall(self._ports, self._complain)
-            self._record.executors.recall(recalled.kept.hindrance)
-            return taken_over(recalled, self._ports.write_policy, self._sight.now)
+            return taken_over(recall(self._ports, self._complain), self._ports.write_policy, self._sight.now)
         if (until := self._sight.unchanged_until) is not None:
             memory = replace(memory, kept=memory.kept.unchanged_until(until))
         shown = digest_of(self._sight.application.get("status"))

@@ -121,9 +121,15 @@ class ExecutorPods(Protocol):
     def hindrance(self) -> Problem | None:
         """Return what keeps them from it; `None` where nothing is known to."""
 
+    def were_seen(self) -> bool:
+        """Return whether they were looked at since this process runs."""
+
 
 class NoExecutorPods(ExecutorPods):
     """There are none where the driver does all the work itself: nothing is known of them."""
+
+    def were_seen(self) -> bool:
+        return True
 
 
 class Metrics(Protocol):
