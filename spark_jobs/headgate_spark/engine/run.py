@@ -310,7 +310,8 @@ class QueryRun:
             if leased is None:
                 return protocol.HOLD
             leased = self._services.looks.spaced(self.run_id, leased, now)
-            return protocol.lease(leased, map(self.sources.handle, leased.watched))
+            watched = {self.sources.handle(name): most for name, most in leased.watched.items()}
+            return protocol.lease(leased, watched)
         if isinstance(answer, Wait):
             self.batches.waits.begin(self._clock())
             return protocol.wait(answer.seconds)

@@ -120,9 +120,17 @@ final class Gate implements Governed.Handler {
     return !thread.isAlive();
   }
 
-  /** Whether the stream has something else than when it was last surveyed, or is out of reach. */
-  boolean hasNews() {
-    return canBeSurveyed() && !Objects.equals(source.latest(position, ReadLimit.allAvailable()), lastSurveyed);
+  /**
+   * Whether the stream has something else than when it was last surveyed, and more unread records than {@code most}; or is out of
+   * reach. -1: anything else will do.
+   */
+  boolean hasNews(long most) {
+    if (!canBeSurveyed()) {
+      return false;
+    }
+    Offset latest = source.latest(position, ReadLimit.allAvailable());
+    return !Objects.equals(latest, lastSurveyed)
+        && (most < 0 || latest == null || Offsets.between(position.json(), latest.json()) > most);
   }
 
   /** Whether the stream had nothing unread at some time after that one; it is asked, if that changes nothing in it. */
