@@ -120,15 +120,9 @@ final class Gate implements Governed.Handler {
     return !thread.isAlive();
   }
 
-  /**
-   * Whether the stream has something else than when it was last surveyed, and more unread records than {@code most}; or is out of
-   * reach. -1: anything else will do.
-   */
+  /** Whether the stream has something else than at its last survey, with more than {@code most} unread (-1: any); or is out of reach. */
   boolean hasNews(long most) {
-    if (!canBeSurveyed()) {
-      return false;
-    }
-    Offset latest = source.latest(position, ReadLimit.allAvailable());
+    Offset latest = canBeSurveyed() ? source.latest(position, ReadLimit.allAvailable()) : lastSurveyed;
     return !Objects.equals(latest, lastSurveyed)
         && (most < 0 || latest == null || Offsets.between(position.json(), latest.json()) > most);
   }
@@ -161,9 +155,8 @@ final class Gate implements Governed.Handler {
   }
 
   private Offset planned(Offset start, ReadLimit own) throws InterruptedException {
-    Planner planner;
     boolean isRefused = false;
-    while ((planner = query.isLeftAlone() ? null : Shim.planner()) != null) {
+    for (Planner planner; (planner = query.isLeftAlone() ? null : Shim.planner()) != null; ) {
       if (query.lease != null && query.lease.holds(triggers.number())) {
         return hold(start);
       }
