@@ -1,6 +1,7 @@
 """Whether driver, operator and `headgate replay` give one verdict on the same history.
 
-A driver's planner goes through hours of arrivals on a clock of its own. Each scrape records what the driver reports.
+A driver's planner goes through hours of arrivals on a clock of its own: the flights of a recorded day and Nexmark's
+recording, as they come there, and three that are made up. Each scrape records what the driver reports.
 The operator judges what was scraped as if the driver did not vote, and `headgate replay` reads it from a recording.
 They look every fifteen seconds, the driver at each trigger; so verdicts may differ for two scrapes about a change.
 Everything else has to be the same.
@@ -9,13 +10,19 @@ Everything else has to be the same.
 from __future__ import annotations
 
 import json
-import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
 
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.backlog.scenarios import nexmark
+from benchmarks.demo import recordings
 from benchmarks.live.scenario import Bench, Scenario
-from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.results import Figure, Goal, Measured, Since
 from headgate.cli.replay import verdicts
 from headgate.decision.memory import Memory
 from headgate.decision.observation import Observation, SourceObservation
@@ -39,17 +46,42 @@ SPEED = 40_000.0
 """Records a second that the query gets through."""
 SPLITS = ("0", "1", "2", "3")
 HOUR = 3600.0
+DAY_MICROS = int(datetime(2013, 1, 2, 10, tzinfo=UTC).timestamp()) * 1_000_000
+"""Five o'clock in the morning in New York, of the day whose flights are told."""
+RECORDS_A_FLIGHT = 240_000
+"""Many leave at the full hour, so that the query falls behind there."""
+EVENTS_AS_RECORDS = 20
+"""Records for each event of the backlog: it is as small as a slow job of Spark's needs it."""
+
+RECORDED = Since("c6548790", "2026-11-30")
+"""Since this commit two of the histories are recordings: before, they were curves."""
 
 Rate = Callable[[float, str], float]
 """Records a second that arrive in a split, by seconds since the beginning."""
 
 
-def _flights(t: float, _: str) -> float:
-    return 500 * (1 + math.sin(t / HOUR)) + (80_000 if 2 * HOUR <= t < 2.2 * HOUR else 0)
+@cache
+def _departures() -> Mapping[str, Sequence[int]]:
+    """Return how many flights left New York in each minute of a day; a split has each fourth flight number."""
+    flights = recordings.flights()
+    minutes = (np.asarray(flights.column("scheduled").cast(pa.int64())) - DAY_MICROS) // 60_000_000
+    splits = np.asarray(flights.column("flight")) % len(SPLITS)
+    return {
+        split: np.bincount(minutes[(splits == int(split)) & (minutes >= 0) & (minutes < 24 * 60)]).tolist()
+        for split in SPLITS
+    }
 
 
-def _bids(t: float, split: str) -> float:
-    return 2_000 if (t // 60 + int(split)) % 20 else 60_000
+def _flights(t: float, split: str) -> float:
+    of_minutes = _departures()[split]
+    return of_minutes[int(t // 60) % len(of_minutes)] * RECORDS_A_FLIGHT / 60
+
+
+def _auctions(t: float, _: str) -> float:
+    """The recording of Nexmark's benchmark: its backlog in a minute, then what is live, as fast as it goes there."""
+    records = nexmark.EVENTS.backlog_rows * EVENTS_AS_RECORDS
+    live = nexmark.EVENTS.live_rows_per_second * nexmark.SPEED
+    return (records / 60 if t < 60 else live) / len(SPLITS)
 
 
 def _sawtooth(t: float, _: str) -> float:
@@ -66,7 +98,7 @@ def _lagging(t: float, split: str) -> float:
 
 TRACES: Mapping[str, Rate] = {
     "flights": _flights,
-    "nexmark": _bids,
+    "nexmark": _auctions,
     "sawtooth": _sawtooth,
     "stall": _stall,
     "one lagging partition": _lagging,
@@ -208,4 +240,4 @@ def _line(scraped: tuple[bool, Observation]) -> bytes:
     return json.dumps({"t": scraped[1].t, "query": "delays", "sources": {"flights": members}}).encode()
 
 
-SCENARIO = Scenario("votes", (Figure("votes_agree", "%", Goal(">=", 100)),), measure, measures=())
+SCENARIO = Scenario("votes", (Figure("votes_agree", "%", Goal(">=", 100), RECORDED),), measure, measures=())
