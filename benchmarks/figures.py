@@ -222,15 +222,17 @@ def generated(results: Mapping[str, Attempts]) -> dict[Path, str]:
     everything = [row for name in PLOTS for row in of[name]]
     rows = by_id(results)
     of_the_demo = demo(results.get("local", {}).get("demo_seconds", ()))
+    is_drawn = opponents.is_measured(alternatives := results.get("alternatives", {}))
+    of_opponents = opponents.caption(alternatives) if is_drawn else iter(())
     tables = {
-        README: chain(first(rows), of_the_demo),
+        README: chain(first(rows), of_the_demo, of_opponents),
         FIGURES: table(rows),
         BACKLOGS: chain(bounds.lines(still_measured(rows)), [""], backlogs(everything)),
     }
     pages = {file: with_figures(file.read_text(encoding="utf-8"), lines) for file, lines in tables.items()}
     if picture.RECORDED.exists():
         pages[picture.PICTURE] = picture.draw(json.loads(picture.RECORDED.read_text(encoding="utf-8")))
-    if opponents.is_measured(alternatives := results.get("alternatives", {})):
+    if is_drawn:
         pages[opponents.PICTURE] = opponents.draw(alternatives)
     drawn = {
         RESULTS / f"{name}.html": plot.render(of[name], title) for name, title in PLOTS.items() if of[name]

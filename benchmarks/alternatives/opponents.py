@@ -16,7 +16,8 @@ from typing import Final
 from benchmarks.backlog.flink.settings import BATCH, MINI_BATCH, STREAMING
 from benchmarks.backlog.rounds import Variant
 
-CAPS: Final = {"plain_50k": 50_000, "plain_500k": 500_000, "plain_5m": 5_000_000}
+SMALLEST: Final = "plain_50k"
+CAPS: Final = {SMALLEST: 50_000, "plain_500k": 500_000, "plain_5m": 5_000_000}
 BACKENDS: Final = ("hashmap", "rocksdb")
 CHECKPOINTS: Final = {"5s": "5 s", "60s": "60 s"}
 TUNED: Final = {"pipeline.object-reuse": "true", "state.backend.rocksdb.use-bloom-filter": "true"}
@@ -25,6 +26,8 @@ COMBINED: Final = ("", "mini")
 """Without mini-batches and with them."""
 ASYNCHRONOUS: Final = "flink_forst_60s"
 FLINK_BATCH: Final = "flink_batch"
+REAL_TIME, PLAIN_REAL_TIME = "headgate_real_time", "plain_real_time"
+"""Governed and live in real-time mode, and that mode alone."""
 
 
 def name(backend: str, checkpoint: str, combined: str) -> str:
@@ -72,6 +75,6 @@ def streaming(names: Iterable[str], *, once: Collection[str] = ()) -> tuple[Vari
     return tuple(Variant(way, way, one_by_one=True, once=way in once) for way in names)
 
 
-def capped() -> tuple[Variant, ...]:
-    """Return plain Spark with each cap."""
-    return tuple(Variant(name, records_per_batch=records) for name, records in CAPS.items())
+def capped(names: Iterable[str] = tuple(CAPS), *, once: bool = False) -> tuple[Variant, ...]:
+    """Return plain Spark with some caps, which run in each round, or `once`."""
+    return tuple(Variant(name, records_per_batch=CAPS[name], once=once) for name in names)

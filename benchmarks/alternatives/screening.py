@@ -1,18 +1,19 @@
 """Which of Flink's ways take part in the rounds of a workload.
 
 Eight ways take minutes in every round, and six of them are the fastest in none. So a screening runs each of them
-once, after a part of the records, and the other opponents of which no figure is taken beside them. It is an attempt
-like all others, is kept, and decides from then on: the next one is made where Flink's version or the load changes,
-or somebody asks for it.
+once, after a part of the records, and plain Spark with each cap beside them, of which it also says which ones run in
+the first round. It is an attempt like all others, is kept, and decides from then on: the next one is made where
+Flink's version or the load changes, or somebody asks for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.alternatives.opponents import CAPS, SMALLEST
 from benchmarks.backlog.flink.cluster import versions
 from benchmarks.backlog.rounds import Workload
 from benchmarks.local.statistics import median
@@ -22,6 +23,8 @@ FINALISTS = 2
 """Ways that take part, the fastest; and of each group of ways the fastest one."""
 LONG_SECONDS = 60.0
 """A way that takes longer has one run, in the first round."""
+LONGEST_CAP_SECONDS = 150.0
+"""A cap that takes longer has none in the rounds, which are to end in a quarter of an hour."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Screening:
     """By the name of the way."""
     where: Mapping[str, str]
     """Its date and its commit."""
+    capped: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of plain Spark, by the name of the cap."""
 
     @property
     def slow(self) -> frozenset[str]:
@@ -43,6 +48,14 @@ class Screening:
         ordered = sorted(self.seconds, key=self.seconds.__getitem__)
         kept = {*ordered[:FINALISTS], *(min(group, key=self.seconds.__getitem__) for group in groups)}
         return [way for way in self.seconds if way in kept]
+
+    @property
+    def caps(self) -> list[str]:
+        """Return the caps that run in the first round: the smallest and the fastest, unless they take too long."""
+        if not self.capped:
+            return []
+        kept = {SMALLEST, min(self.capped, key=self.capped.__getitem__)}
+        return [cap for cap, seconds in self.capped.items() if cap in kept and seconds <= LONGEST_CAP_SECONDS]
 
     @property
     def details(self) -> dict[str, Any]:
@@ -58,7 +71,9 @@ def last(results: Path | None, figure: str, workload: Workload, ways: Sequence[s
         return None
     seconds = measured[-1]["details"]["seconds"]
     return Screening(
-        {way: median(seconds[way]) for way in ways}, {name: measured[-1][name] for name in ("date", "commit")}
+        {way: median(seconds[way]) for way in ways},
+        {name: measured[-1][name] for name in ("date", "commit")},
+        {cap: median(seconds[cap]) for cap in CAPS if cap in seconds},
     )
 
 

@@ -203,11 +203,12 @@ def warm_up(
 ) -> None:
     """Run the variants of which a figure is taken over a part, and those in one batch a few times over the whole.
 
-    Those that run over the whole once before anything counts do without the part.
+    Those that run over the whole once before anything counts do without the part. Where all are to be warm, those
+    that run once have the part, too.
     """
     counting = [variant for variant in workload.variants if not variant.once]
     of_others = [one for one in counting if one.one_by_one and workload.all_warm]
-    for variant in counting:
+    for variant in workload.variants if workload.all_warm else counting:
         if variant not in of_others:
             engine_of[variant.engine].run(of_part(variant))
     for variant in [*workload.beforehand, *of_others, *(in_one(counting) * workload.warm_ups)]:
@@ -287,11 +288,22 @@ def times(workload: Workload, runs: Mapping[str, Sequence[Ran]]) -> dict[str, An
         "seconds": seconds,
         "batches": {name: [run.batches for run in found] for name, found in runs.items()},
     }
+    if repeated := largest(workload, runs):
+        details["largest"] = repeated
     if cpu := cpu_seconds(runs):
         details["cpu_seconds"] = cpu
     if submitting := submitting_seconds(runs):
         details["submitting_seconds"] = submitting
     return details
+
+
+def largest(workload: Workload, runs: Mapping[str, Sequence[Ran]]) -> dict[str, list[int]]:
+    """Return the most records that a failure repeats in each run of the variants whose engines tell it."""
+    found = {
+        name: [round(run.repeated * workload.records) for run in of_variant if run.repeated is not None]
+        for name, of_variant in runs.items()
+    }
+    return {name: records for name, records in found.items() if records}
 
 
 def cpu_seconds(runs: Mapping[str, Sequence[Ran]]) -> dict[str, list[float]]:

@@ -7,10 +7,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.request import Request as UrlRequest
+from urllib.request import urlopen
 
 import pytest
 
-from benchmarks.alternatives import past, screening
+from benchmarks.alternatives import past, screening, slow_store
 from benchmarks.alternatives.catalog import SCENARIOS
 from benchmarks.alternatives.opponents import CAPS, FLINK, streams
 from benchmarks.alternatives.scenarios import (
@@ -18,10 +20,12 @@ from benchmarks.alternatives.scenarios import (
     catchup,
     default,
     large,
+    live,
     matrix,
     outage,
     outage_beside_flink,
     planning,
+    real_time,
 )
 from benchmarks.backlog.comparison import Comparison, Output
 from benchmarks.backlog.engine import Ran, Request
@@ -32,9 +36,12 @@ from benchmarks.backlog.scenarios import aggregation
 from benchmarks.backlog.session import written
 from benchmarks.backlog.topics import in_turn, of_keys, records
 from benchmarks.event_log import Batch
+from benchmarks.live.traffic import Seen
+from benchmarks.local.drivers import Place
 from benchmarks.local.recording import Recording, prepare
 from benchmarks.local.results import Call, Measured, Report, row
 from benchmarks.result_file import append
+from support.http_server import Handler, serving
 from support.kafka_records import Record
 
 OUTPUT = Output(rows=10, hash=99)
@@ -148,6 +155,19 @@ def test_what_is_set_otherwise_has_variants_of_its_own_beside_the_governed_one_a
         assert goals <= {str(Report())}
 
 
+@pytest.mark.parametrize("contest", matrix.CONTESTS, ids=lambda contest: contest.name)
+def test_the_batch_job_of_flink_is_warm_in_each_round_and_has_a_ratio_that_is_only_reported(
+    contest, tmp_path
+):
+    workload = contest.rounds(())
+    (ratio,) = (one for one in workload.ratios if one.figure.id == f"{contest.name}_vs_flink_batch")
+    assert (ratio.longer, ratio.shorter, str(ratio.figure.goal)) == (("flink_batch",), GOVERNED, "report")
+    engine = Engine()
+    engines = dict.fromkeys((one.engine for one in workload.variants), engine)
+    in_turns(bench(tmp_path), workload, engines, lambda _: None, lambda variant: variant.name)
+    assert engine.asked.count("flink_batch") == workload.warm_ups + 2
+
+
 WINDOWS = next(each for each in matrix.CONTESTS if each.name == "windows")
 SECONDS = {
     "flink_hashmap_5s": 2.0,
@@ -178,7 +198,7 @@ def test_the_fastest_two_ways_and_that_of_each_group_take_part_and_one_of_minute
     engines = {way: Engine() for way in ("governed", "plain", *FLINK)}
 
     def run(bench, workload, _settings):
-        return in_turns(bench, workload, engines, *[lambda variant: variant.name] * 2)
+        return in_turns(bench, workload, engines, lambda one: f"{one.name}, a part", lambda one: one.name)
 
     monkeypatch.setattr(beside, "ran", run)
     of_bench = replace(bench(tmp_path), results=recorded(tmp_path, SECONDS))
@@ -187,6 +207,7 @@ def test_the_fastest_two_ways_and_that_of_each_group_take_part_and_one_of_minute
     assert taken == {"flink_hashmap_5s", "flink_hashmap_60s", "flink_rocksdb_5s"}
     assert found["windows_vs_flink_rocksdb"].runs == [1.0, 1.0]
     assert found["windows_batch_vs_best_flink"].runs == [1.0, 1.0]
+    assert found["windows_vs_flink_batch"].runs == [1.0, 1.0]
     assert found["windows_by_rows_vs_best_flink"].details["screening"] == {
         "date": "2026-11-27",
         "commit": "abc",
@@ -195,9 +216,36 @@ def test_the_fastest_two_ways_and_that_of_each_group_take_part_and_one_of_minute
     recorded(tmp_path, {**SECONDS, "flink_rocksdb_5s": 90.0})
     engines["flink_rocksdb_60s"].asked.clear()
     found = matrix.measure(of_bench, WINDOWS)
-    assert len(engines["flink_rocksdb_60s"].asked) == 1
+    assert engines["flink_rocksdb_60s"].asked == ["flink_rocksdb_60s, a part", "flink_rocksdb_60s"]
     assert found["windows_vs_flink_rocksdb"].runs == [1.0]
     assert found["windows_vs_best_flink"].runs == [1.0, 1.0]
+
+
+def test_of_plain_spark_the_smallest_cap_and_the_fastest_run_warm_in_the_first_round(tmp_path, monkeypatch):
+    plain, rest = Engine(), Engine()
+    engines = {way: plain if way == "plain" else rest for way in ("governed", "plain", *FLINK)}
+
+    def run(bench, workload, _settings):
+        return in_turns(bench, workload, engines, lambda one: f"{one.name}, a part", lambda one: one.name)
+
+    monkeypatch.setattr(beside, "ran", run)
+    caps = {"plain_50k": 120.0, "plain_500k": 7.0, "plain_5m": 5.0}
+    found = matrix.measure(replace(bench(tmp_path), results=recorded(tmp_path, SECONDS | caps)), WINDOWS)
+    asked = [each for each in plain.asked if each.startswith(tuple(CAPS))]
+    warm = ["plain_50k, a part", "plain_5m, a part", "plain_5m"]
+    assert asked == [*warm, "plain_50k", "plain_5m"]
+    took = found["windows_vs_best_flink"].details["seconds"]
+    assert took["plain_50k"] == took["plain_5m"] == [1.0]
+    assert "plain_500k" not in took
+
+
+def test_a_cap_that_would_take_minutes_runs_in_no_round():
+    def caps(**seconds):
+        return screening.Screening({}, {}, seconds).caps
+
+    assert caps(plain_50k=151.0, plain_500k=40.0, plain_5m=20.0) == ["plain_5m"]
+    assert caps(plain_50k=30.0, plain_500k=40.0, plain_5m=50.0) == ["plain_50k"]
+    assert caps() == []
 
 
 def test_the_third_fastest_way_takes_part_in_no_round_unless_it_is_the_fastest_of_its_group():
@@ -213,6 +261,16 @@ def test_properties_of_a_run_hold_for_it_alone(monkeypatch):
     with turns.settings(session, {"a": "true"}):
         assert conf == {"a": "true"}
     assert conf == {}
+
+
+def test_the_largest_batch_of_a_query_is_what_a_failure_repeats(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path("benchmarks/backlog/jobs").resolve()))
+    turns = importlib.import_module("turns")
+    progress = [{"durationMs": {"addBatch": 1}, "numInputRows": rows} for rows in (10, 30, 0)]
+    found = turns.outcome([*progress, {"durationMs": {}, "numInputRows": 99}])
+    assert (found["batches"], found["largest_part"]) == (2, 0.75)
+    assert turns.outcome([])["largest_part"] is None
+    assert turns.WHOLE == {"batches": 1, "largest_part": 1.0}
 
 
 def test_a_screening_decides_for_its_own_load_and_its_own_flink_alone(tmp_path):
@@ -346,6 +404,72 @@ def test_a_request_names_its_checkpoints_as_the_job_reads_them(tmp_path):
     assert asked["output"] is None
 
 
+# Live -----------------------------------------------------------------------------------------------
+
+
+def test_a_count_of_several_records_of_a_key_has_the_age_of_each():
+    counted = live.Counted(since=100.0, pass_seconds=5.0)
+    counted.take(Seen(99.0, "7 1 98000"))  # too early
+    counted.take(Seen(116.0, "7 4 115500"))  # those of 105.5, 110.5 and 115.5
+    counted.take(Seen(117.0, "7 4 115500"))  # said again
+    counted.take(Seen(118.0, "8 2 103000"))  # and one of 98.0
+    assert counted.ages == pytest.approx([0.5, 5.5, 10.5, 15.0])
+    assert (counted.of_key, counted.lines) == ({7: 4, 8: 2}, 4)
+
+
+def test_a_run_whose_counts_are_wrong_is_not_measured():
+    class Output:
+        def since(self, begin):
+            return [Seen(1.0, "7 1 0"), Seen(2.0, "7 2 0"), Seen(3.0, "8 1 0")][begin:]
+
+    counted = live.Counted(since=0.0, pass_seconds=1.0)
+    assert counted.all_of(Output(), 4) is None
+    assert counted.all_of(Output(), 3) is True
+    assert counted.lines == 3
+    counted.check([7, 8, 7])
+    with pytest.raises(ValueError, match="2 of 2 keys are counted wrongly, as 7 is"):
+        counted.check([7, 8, 8])
+    with pytest.raises(ValueError, match="1 of 3 keys are counted wrongly, as 9 is"):
+        counted.check([7, 7, 8, 9])
+
+
+def test_live_ages_are_compared_with_the_best_of_flink():
+    ages = {way: [float(number)] * 100 for number, way in enumerate(live.WAYS, 1)}
+    found = live.figures(ages)
+    assert set(found) == {figure.id for figure in live.SCENARIO.figures}
+    p99 = found["live_p99_seconds"].details["p99_seconds"]
+    assert found["live_p99_seconds"].runs == [p99["headgate_real_time"]] == [1.0]
+    best = min(p99[way] for way in p99 if way.startswith("flink"))
+    assert found["live_p99_vs_flink"].runs == [1.0 / best]
+    assert found["live_p99_vs_default"].runs == [1.0 / p99[UNCAPPED]]
+    assert found["live_micro_batches_p99_vs_default"].runs == [p99[GOVERNED] / p99[UNCAPPED]]
+
+
+def test_every_live_way_is_started_in_one_way():
+    ways = [*live.DOCUMENTS, *live.OPTIONS, *live.OF_FLINK]
+    assert len(ways) == len(set(ways))
+    assert set(live.WAYS) <= set(ways)
+    assert set(live.OF_FLINK) <= set(live.WAYS) & set(FLINK)
+    assert {way for way in live.WAYS if way in FLINK} == set(live.OF_FLINK)
+    assert live.BATCH_SECONDS > live.WARM_SECONDS, "the end of a batch is among what counts"
+    assert live.BATCH_SECONDS < live.WARM_SECONDS + live.SECONDS
+    of_real_time = live.properties(Place(Path("x")), real_time=True)
+    assert not any("stateStore" in name for name in of_real_time)
+    assert any("changelog" in name for name in live.properties(Place(Path("x")), real_time=False))
+
+
+def test_real_time_mode_repeats_what_it_reads_in_one_of_its_batches():
+    seconds, cpu = (
+        {"plain_real_time": 120.0, "headgate_real_time": 80.0},
+        dict.fromkeys(real_time.TRIGGERS, 9.0),
+    )
+    found = real_time.measured(1_000, seconds, cpu)
+    assert found.runs == [1.5]
+    assert found.details["largest"] == {"plain_real_time": [500], "headgate_real_time": [1_000]}
+    short = real_time.measured(1_000, dict.fromkeys(seconds, 6.0), cpu)
+    assert short.details["largest"]["plain_real_time"] == [1_000]
+
+
 # A large backlog ------------------------------------------------------------------------------------
 
 
@@ -374,6 +498,70 @@ def test_a_large_backlog_that_was_not_read_to_its_end_is_not_measured():
         large.figures([part(batch(0, 2, 0, 90))], whole, 100, length=2.0)
     with pytest.raises(ValueError, match="49 keys"):
         large.figures([part(batch(0, 2, 0, 100, state_rows=49))], whole, 100, length=2.0)
+
+
+# A checkpoint that is far away ------------------------------------------------------------------------
+
+
+def test_the_requests_of_a_batch_count_over_whole_batches_without_the_first():
+    def puts(path):
+        return slow_store.Request.read("PUT", f"/bucket/x/1.checkpoint/{path}", copies=False)
+
+    head = slow_store.Request.read("HEAD", "/bucket/x/1.checkpoint/commits/1", copies=False)
+    run = [puts("metadata"), puts("offsets/0"), head]
+    run += [
+        puts("offsets/.1.a.tmp"),
+        head,
+        head,
+        puts("offsets/2"),
+        puts("commits/2"),
+        puts("offsets/3"),
+        head,
+    ]
+    assert slow_store.requests_of_a_batch(run) == {
+        "PUT offsets": 1.0,
+        "HEAD commits": 1.0,
+        "PUT commits": 0.5,
+    }
+    with pytest.raises(ValueError, match=r"batches \[0\]; it needs three"):
+        slow_store.requests_of_a_batch(run[:3])
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "copies", "kind"),
+    [
+        ("GET", "/bucket/?list-type=2&prefix=x%2F1.checkpoint%2Foffsets%2F", False, "LIST offsets"),
+        ("PUT", "/bucket/x/1.checkpoint/offsets/1", True, "COPY offsets"),
+        ("PUT", "/bucket/x/1.checkpoint.headgate/owner", False, "PUT .headgate owner"),
+        ("POST", "/bucket/?delete", False, "POST several"),
+    ],
+)
+def test_a_request_says_what_it_does_and_where(command, path, copies, kind):
+    assert slow_store.Request.read(command, path, copies=copies).kind == kind
+
+
+def test_a_door_keeps_each_request_for_a_while_and_then_hands_it_on(monkeypatch):
+    kept = []
+    monkeypatch.setattr(slow_store.time, "sleep", kept.append)
+
+    class Server(Handler):
+        def do_PUT(self):
+            self.say(self.rfile.read(int(self.headers["Content-Length"])), 201, {"ETag": "e"})
+
+    def put(port):
+        path = f"http://127.0.0.1:{port}/bucket/x/1.checkpoint/offsets/7"
+        with urlopen(UrlRequest(path, b"entry", method="PUT"), timeout=5) as answer:
+            return answer.status, answer.headers["ETag"], answer.read()
+
+    with serving(Server) as server:
+        door = slow_store.SlowDoor(server.server_port, 0.1)
+        with serving(door.handler()) as opened:
+            door.open_for_a_run(at_once=True)
+            assert put(opened.server_port) == (201, "e", b"entry")
+            door.open_for_a_run(at_once=False)
+            assert put(opened.server_port) == (201, "e", b"entry")
+    assert kept == [0.0, 0.1]
+    assert door.passed == [slow_store.Request("PUT offsets", 7)]
 
 
 # Started again -------------------------------------------------------------------------------------

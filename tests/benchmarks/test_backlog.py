@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.backlog import __main__ as called
-from benchmarks.backlog import command, memory, plot
+from benchmarks.backlog import command, memory, plot, rounds
 from benchmarks.backlog.catalog import SCENARIOS
 from benchmarks.backlog.comparison import Comparison, DifferentOutputsError, Output
 from benchmarks.backlog.engine import Ran
@@ -278,6 +278,13 @@ def test_the_plot_has_a_bar_for_each_variant_and_every_figure():
         f"{about}.</p>",
     ):
         assert text in page
+
+
+def test_times_say_how_many_records_a_failure_repeats_of_the_variants_that_tell():
+    runs = {"told": [replace(ran(1.0), repeated=0.25), ran(1.0)], "untold": [ran(2.0)]}
+    of_records = cogroup.WORKLOAD.records // 4
+    assert rounds.times(cogroup.WORKLOAD, runs)["largest"] == {"told": [of_records]}
+    assert "largest" not in rounds.times(cogroup.WORKLOAD, {"untold": [ran(2.0)]})
 
 
 def test_the_plot_says_what_a_run_costs_and_what_a_failure_repeats():

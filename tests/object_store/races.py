@@ -14,20 +14,19 @@ import urllib.parse
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from benchmarks.fence_races import Raced, raced
 from support.fence_races import CHECKPOINT, FIRST, JOURNAL, PAUSES, SECOND, Race
-from support.http_server import Handler, serving
+from support.http_server import serving
+from support.object_store import Answer, Door
 
 ENTRY = re.compile(r"/bucket(?P<folder>/.+)/ck/(?P<log>offsets|commits)/(?P<batch>\d+)")
 STANDS_SECONDS, QUIET_SECONDS = 0.0005, 60.0
-OF_ONE_HOP = {"connection", "expect", "keep-alive", "transfer-encoding"}
 
 
 def drawn(seed: int) -> Race:
@@ -119,37 +118,21 @@ def doors(port: int, environment: Mapping[str, str], s3a: Mapping[str, str]) -> 
         yield made
 
 
-def door(doors: Doors, name: str) -> type[Handler]:
+def door(doors: Doors, name: str) -> type[Door]:
     """Return what hands on the requests of a driver, and tells which entries it has written."""
 
-    class Door(Handler):
-        protocol_version = "HTTP/1.1"
+    class OfADriver(Door):
+        to = doors.port
 
-        def do_GET(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        def hand_on(self, body: bytes) -> Answer:
             entry = ENTRY.fullmatch(self.path.partition("?")[0]) if self.command == "PUT" else None
-            headers = {key: text for key, text in self.headers.items() if key.lower() not in OF_ONE_HOP}
-            with doors.entry(entry), closing(HTTPConnection("127.0.0.1", doors.port, timeout=60)) as server:
-                server.request(self.command, self.path, body, headers)
-                answer = server.getresponse()
-                content = answer.read()
+            with doors.entry(entry):
+                answer = super().hand_on(body)
                 if entry and answer.status == HTTPStatus.OK:
                     wrote(name, entry)
-            self._answer(answer, content)
+            return answer
 
-        do_HEAD = do_PUT = do_POST = do_DELETE = do_GET
-
-        def _answer(self, answer: HTTPResponse, content: bytes) -> None:
-            self.send_response_only(answer.status)
-            for key, text in answer.getheaders():
-                if key.lower() not in {*OF_ONE_HOP, "content-length"}:
-                    self.send_header(key, text)
-            length = answer.headers.get("Content-Length", "0") if self.command == "HEAD" else len(content)
-            self.send_header("Content-Length", str(length))
-            self.end_headers()
-            self.wfile.write(content)
-
-    return Door
+    return OfADriver
 
 
 def fetched(url: str) -> bytes:

@@ -10,13 +10,8 @@ import argparse
 import os
 import re
 import signal
-import socket
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,72 +20,20 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from object_store.races import doors, race
 
 from headgate_contract import QueryControl, RateControl, SourceControl
-from support import maven
 from support.driver import Driver, driver, ids_in, recording, wait_for
-from support.go_tools import PROGRAMS, build
+from support.object_store import S3A, conf, jars, server
 
 ROWS = 5_000
 SLOW = QueryControl(
     interval_seconds=0.5, sources={"source": SourceControl(rate_limit=RateControl(records_per_second=100))}
 )
 HELD = replace(SLOW, sources={"source": SourceControl(paused=True)})
-START_SECONDS = 30.0
 RACES = 40
-
-
-@contextmanager
-def server(directory: Path) -> Iterator[int]:
-    """Run a server with a bucket called `bucket`; returns its port."""
-    build("gofakes3")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
-    command = [
-        str(PROGRAMS / "gofakes3"),
-        "-backend",
-        "memory",
-        "-host",
-        f"127.0.0.1:{port}",
-        "-initialbucket",
-        "bucket",
-    ]
-    with (directory / "gofakes3.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    try:
-        deadline = time.monotonic() + START_SECONDS
-        while socket.socket().connect_ex(("127.0.0.1", port)):
-            assert process.poll() is None, (directory / "gofakes3.log").read_text()
-            assert time.monotonic() < deadline, "gofakes3 does not listen"
-            time.sleep(0.1)
-        yield port
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-S3A = {
-    "endpoint.region": "us-east-1",
-    "path.style.access": "true",
-    "connection.ssl.enabled": "false",
-    "access.key": "tests",
-    "secret.key": "tests",
-    "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
-}
-"""Its settings, but for the endpoint."""
-
-
-def jars() -> Sequence[Path]:
-    """Return those of S3A."""
-    return maven.jars("s3a", Path(__file__).parent)
 
 
 def on_s3(port: int, take_over_after: str) -> dict[str, str]:
     """Return the settings of a driver whose checkpoint is on the server."""
-    s3a = S3A | {"endpoint": f"http://127.0.0.1:{port}"}
-    return {
-        "spark.driver.extraClassPath": ":".join(map(str, jars())),
-        "spark.headgate.fence.takeOverAfter": take_over_after,
-        **{f"spark.hadoop.fs.s3a.{name}": value for name, value in s3a.items()},
-    }
+    return {**conf(port), "spark.headgate.fence.takeOverAfter": take_over_after}
 
 
 def processed(running: Driver) -> None:

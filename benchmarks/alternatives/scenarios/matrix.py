@@ -4,7 +4,8 @@ A governed query against the fastest of Flink's ways in each round, whichever ba
 on RocksDB, whose state may be larger than memory, as Spark's may. It runs three times in each round: as it is, in
 columns, and, only reported, by Spark's reader of Kafka, and without Spark's count of the rows of a state. Keys come
 in shuffled passes, in which small batches and bundles combine nothing; for the aggregation also by chance, evenly,
-by Zipf's law, and with one hot key. Which ways take part says a screening, which has runs of all other opponents.
+by Zipf's law, and with one hot key. Which ways of Flink take part, and which caps of plain Spark, says a screening of
+all.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from benchmarks.alternatives.opponents import FLINK, FLINK_BATCH, capped, streaming, streams, ways
+from benchmarks.alternatives.opponents import (
+    FLINK,
+    FLINK_BATCH,
+    SMALLEST,
+    capped,
+    streaming,
+    streams,
+    ways,
+)
 from benchmarks.alternatives.screening import last
 from benchmarks.backlog.flink import beside
 from benchmarks.backlog.rounds import BATCH, GOVERNED, UNCAPPED, Ratio, Variant, Workload, times
@@ -69,7 +78,11 @@ class Contest:
     def groups(self) -> Mapping[str, tuple[float | None, tuple[str, ...]]]:
         """What is to be reached against the fastest of some ways, by what figures call these."""
         rocksdb = ways(("rocksdb",), combined=self.combined)
-        return {"best_flink": (self.best, self.ways), "flink_rocksdb": (self.rocksdb, rocksdb)}
+        return {
+            "best_flink": (self.best, self.ways),
+            "flink_rocksdb": (self.rocksdb, rocksdb),
+            FLINK_BATCH: (None, (FLINK_BATCH,)),
+        }
 
     @property
     def screening(self) -> Figure:
@@ -77,7 +90,7 @@ class Contest:
         return Figure(f"{self.name}_screening", "ratio", Report())
 
     def ratios(self, taking_part: Collection[str]) -> list[Ratio]:
-        """Return the figures, of the ways that take part.
+        """Return the figures, of the ways to stream that take part, and of the batch job of Flink.
 
         What a batch job of Spark reaches is only reported: it keeps no state and makes no commit.
         """
@@ -89,7 +102,7 @@ class Contest:
                     goal(bound if is_ours else None),
                     COLUMNS if is_ours else None,
                 ),
-                tuple(way for way in names if way in taking_part),
+                tuple(way for way in names if way in (*taking_part, FLINK_BATCH)),
                 variant,
             )
             for variant in (*(one.name for one in self.governed), BATCH)
@@ -98,12 +111,26 @@ class Contest:
             for group, (bound, names) in self.groups.items()
         ]
 
-    def rounds(self, taking_part: Sequence[str], once: Collection[str] = ()) -> Workload:
-        """Return what is run in rounds."""
+    def rounds(
+        self, taking_part: Sequence[str], once: Collection[str] = (), caps: Collection[str] = ()
+    ) -> Workload:
+        """Return what is run in rounds; caps of plain Spark run in the first one.
+
+        Those that make few batches run once before that as well.
+        """
         spark = (Variant(BATCH, mode="batch"), *(() if self.slow else (Variant(UNCAPPED),)))
-        variants = (*self.governed, *spark, *streaming(taking_part, once=once), BY_BATCH_OF_FLINK)
+        variants = (
+            *self.governed,
+            *spark,
+            *capped(caps, once=True),
+            *streaming(taking_part, once=once),
+            BY_BATCH_OF_FLINK,
+        )
         return replace(
-            self._run(variants, "beside all others"), ratios=self.ratios(taking_part), all_warm=True
+            self._run(variants, "beside all others"),
+            ratios=self.ratios(taking_part),
+            all_warm=True,
+            beforehand=capped(cap for cap in caps if cap != SMALLEST),
         )
 
     @property
@@ -153,7 +180,8 @@ def measure(bench: Bench, contest: Contest) -> Mapping[str, Measured]:
     if found is None:
         bench.tell(f"{contest.screening.id} has not been measured: all ways take part")
         return beside.measure(bench, contest.rounds(contest.ways), FLINK)
-    workload = contest.rounds(found.finalists([names for _, names in contest.groups.values()]), found.slow)
+    of_streams = [names for group, (_, names) in contest.groups.items() if group != FLINK_BATCH]
+    workload = contest.rounds(found.finalists(of_streams), found.slow, found.caps)
     of_rounds = beside.measure(bench, workload, FLINK)
     return {
         name: replace(one, details={**one.details, "screening": found.details})
