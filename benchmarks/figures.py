@@ -72,15 +72,36 @@ def table(results: Rows, lines: Sequence[Line] = LINES, *, names_commits: bool =
 
 
 def first(results: Rows) -> Iterator[str]:
-    """Yield the table of the README, and how many of all quoted figures do not hold their goal."""
+    """Yield the table of the README, and how many of all figures do not hold their goal."""
     yield from table(results, [line for line in LINES if line.id in FIRST], names_commits=False)
-    rows = [results.get(line.file, {}).get(line.id) for line in LINES]
-    goals = [
-        goal(row) for row in rows if row is not None and row["value"] is not None and row["goal"] != REPORT
-    ]
-    missed, is_open = (sum(word in each for each in goals) for word in ("missed", ", open"))
+    judged = verdicts(results)
+    missed, is_open, failed = (sum(found == one for found in judged.values()) for one in (MISSED, OPEN, None))
     yield ""
-    yield f"Of {len(goals)} goals in [docs/figures.md]({FIGURES}) {missed} are missed and {is_open} open."
+    yield (
+        f"Of all {len(judged)} goals of [benchmarks](benchmarks/README.md) {missed} are missed and {failed} could "
+        f"not be measured the last time ([docs/figures.md]({FIGURES}) names them), and {is_open} are open."
+    )
+
+
+def verdicts(results: Rows) -> dict[tuple[str, str], str | None]:
+    """Return how every goal stands that a scenario has today, by file and id; None: the last attempt has no value."""
+    return {
+        (file, name): None if row["value"] is None else row["verdict"]
+        for file, rows in results.items()
+        for name, row in rows.items()
+        if name in figures(file) and row["goal"] != REPORT
+    }
+
+
+def named(results: Rows) -> Iterator[str]:
+    """Yield which of all goals are missed, those of figures that no table has among them."""
+    for verdict, says in ((MISSED, "Missed"), (None, "Not measured the last time")):
+        names = [
+            f"`{name}` ({file})" for (file, name), found in verdicts(results).items() if found == verdict
+        ]
+        if names:
+            yield ""
+            yield f"{says}, of all goals of benchmarks: {', '.join(names)}."
 
 
 def demo(made: Sequence[Attempt]) -> Iterator[str]:
@@ -226,7 +247,7 @@ def generated(results: Mapping[str, Attempts]) -> dict[Path, str]:
     of_opponents = opponents.caption(alternatives) if is_drawn else iter(())
     tables = {
         README: chain(first(rows), of_the_demo, of_opponents),
-        FIGURES: table(rows),
+        FIGURES: chain(table(rows), named(rows)),
         BACKLOGS: chain(bounds.lines(still_measured(rows)), [""], backlogs(everything)),
     }
     pages = {file: with_figures(file.read_text(encoding="utf-8"), lines) for file, lines in tables.items()}

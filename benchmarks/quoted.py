@@ -173,6 +173,21 @@ LINES: Final = (
         "the same, checkpoint in a store in which each request takes 50 ms",
         "{:.2f}x",
     ),
+    *(
+        Line(
+            "alternatives",
+            f"fixed_batch_cost_vs_plain_at_{millis}ms_s3",
+            f"the same by S3A, checkpoint on an S3 server in which each request takes {millis} ms",
+            "{:.2f}x",
+        )
+        for millis in (30, 100)
+    ),
+    Line(
+        "alternatives",
+        "live_p99_seconds",
+        "age of a count once live in real-time mode (99th percentile), beside Spark and Flink",
+        "{:.3f} s",
+    ),
     Line(
         "alternatives",
         "planning_p99_seconds_10000",

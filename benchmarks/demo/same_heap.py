@@ -1,8 +1,9 @@
 """The demo's job in the heap in which Spark's default gets through, governed and by that default, in turns.
 
-What `make demo` shows is a governed run in a quarter of that heap. Here only who decides about batches differs, so
-what a governed run takes longer there than here is the price of the small heap. Without `batch.maxRecords`, which
-that heap asks for. Run as `python -m benchmarks.demo.same_heap` where `make demo` has run.
+What `make demo` shows is a governed run in a quarter of that heap, which therefore makes six batches, by
+`batch.maxRecords`, where the default makes one. Here both make one, and only who decides about it differs: what a
+governed run takes longer there than here is the price of the small heap. Run as
+`python -m benchmarks.demo.same_heap`.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import pytest
 from benchmarks import bounds
 from benchmarks.alternatives import picture as opponents
 from benchmarks.alternatives.opponents import CAPS, FLINK
+from benchmarks.catalogs import figures
 from benchmarks.demo.picture import PICTURE
 from benchmarks.figures import (
     BACKLOGS,
@@ -27,6 +28,7 @@ from benchmarks.figures import (
     goal,
     main,
     measured_on,
+    named,
     read_all,
     table,
     with_figures,
@@ -34,6 +36,7 @@ from benchmarks.figures import (
 from benchmarks.figures import (
     RESULTS as FILES,
 )
+from benchmarks.local.results import Goal
 from benchmarks.quoted import FIRST, LINES, Line, Variant
 from benchmarks.standing import HOLDS, MISSED, OPEN, over_days
 
@@ -312,10 +315,27 @@ def aged(date, **seconds):
 def test_the_readme_has_few_figures_and_says_how_many_of_all_do_not_hold():
     assert {line.id for line in LINES} >= FIRST
     missed = [{"value": 2, "goal": "<= 0", "runs": [2], "holds": False, **ORIGIN}]
-    rows = by_id({"kafka": {"records_lost": missed, "records_doubled": missed}, "local": {}})
+    is_open = [{"value": 0.02, "goal": "<= 0.03", "runs": [0.02], "holds": True, **ORIGIN}]
+    failed = [{"value": None, "goal": "<= 0.01", "runs": [], "holds": False, **ORIGIN}]
+    kafka = {"records_lost": missed, "records_doubled": missed, "nothing_measures_it_any_more": missed}
+    rows = by_id({"kafka": kafka, "local": {"idle_cpu_cores": is_open, "rate_error_1k": failed}})
     *_, said = first(rows)
-    assert said == "Of 2 goals in [docs/figures.md](docs/figures.md) 2 are missed and 0 open."
+    assert said == (
+        "Of all 4 goals of [benchmarks](benchmarks/README.md) 2 are missed and 1 could not be measured the last time "
+        "([docs/figures.md](docs/figures.md) names them), and 1 are open."
+    )
+    assert list(named(rows)) == [
+        "",
+        "Missed, of all goals of benchmarks: `records_lost` (kafka), `records_doubled` (kafka).",
+        "",
+        "Not measured the last time, of all goals of benchmarks: `rate_error_1k` (local).",
+    ]
     assert not [line for line in first(rows) if line.startswith("| records lost")]
+
+
+def test_every_goal_beside_other_engines_is_quoted():
+    wanted = {name for name, figure in figures("alternatives").items() if isinstance(figure.goal, Goal)}
+    assert wanted <= {line.id for line in LINES if line.file == "alternatives"}
 
 
 def test_the_readme_leaves_commits_to_the_page_of_figures():
