@@ -5,6 +5,7 @@ import json
 import re
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from benchmarks.alternatives.scenarios import (
     alignment,
     catchup,
     default,
+    fixed_cost,
     large,
     matrix,
     outage,
@@ -539,6 +541,32 @@ def test_a_door_keeps_each_request_for_a_while_and_then_hands_it_on(monkeypatch)
             assert put(opened.server_port) == (201, "e", b"entry")
     assert kept == [0.0, 0.1]
     assert door.passed == [slow_store.Request("PUT offsets", 7)]
+
+
+def test_a_batch_is_compared_with_each_plain_one_turn_by_turn_there_and_back(tmp_path, monkeypatch):
+    made = []
+
+    def runs_of(name, seconds):
+        def make():
+            made.append(name)
+            return seconds, {"PUT offsets": 1.0, "HEAD commits": 0.3}
+
+        return SimpleNamespace(make=make)
+
+    runs = {
+        "plain": runs_of("plain", 4.0),
+        GOVERNED: runs_of(GOVERNED, 1.0),
+        "plain_abortable": runs_of("a", 2.0),
+    }
+    monkeypatch.setattr(fixed_cost.Place, "runs", lambda *_: nullcontext(runs))
+    found = fixed_cost.at_s3(30, batches=20, rounds=1).measure(bench(tmp_path))
+    assert {name: one.runs for name, one in found.items()} == {
+        "fixed_batch_cost_vs_plain_at_30ms_s3": [0.25],
+        "fixed_batch_cost_vs_abortable_at_30ms_s3": [0.5],
+    }
+    assert made == ["plain", GOVERNED, "a", "a", GOVERNED, "plain"]
+    of_a_batch = found["fixed_batch_cost_vs_plain_at_30ms_s3"].details["requests_of_a_batch"]
+    assert of_a_batch[GOVERNED] == {"all": 1.3, "PUT offsets": 1.0, "HEAD commits": 0.3}
 
 
 # Started again -------------------------------------------------------------------------------------
