@@ -18,16 +18,18 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks import bounds
 from benchmarks.alternatives import picture as opponents
 from benchmarks.backlog import plot
+from benchmarks.catalogs import figures, read
 from benchmarks.demo import picture
 from benchmarks.local.results import REPORT
 from benchmarks.local.statistics import median
 from benchmarks.provenance import UNKNOWN
 from benchmarks.quoted import FIRST, LINES, Line, Variant
-from benchmarks.result_file import Attempt, Attempts, ResultFileError, read
+from benchmarks.result_file import Attempt, Attempts, ResultFileError
 from benchmarks.staleness import stale, summary
-from benchmarks.standing import DAYS, MISSED, OPEN, shown
+from benchmarks.standing import DAYS, ENOUGH, MISSED, OPEN, shown
 
 README: Final = Path("README.md")
 FIGURES: Final = Path("docs/figures.md")
@@ -59,8 +61,9 @@ def table(results: Rows, lines: Sequence[Line] = LINES, *, names_commits: bool =
         yield ""
         yield (
             f"The median of the latest {DAYS} days on which a figure was measured, or of the fewer that there are, "
-            "with the lowest and the highest run of them. A goal is open where it does not hold at both ends of the "
-            "interval of each day's median."
+            "with the lowest and the highest run of them. A goal is open where it holds for the median, but not at "
+            "both ends of the interval of each day's median, or where the runs of all these days are fewer than "
+            f"{ENOUGH}. What was counted needs one run."
         )
         if names_commits:
             yield measured_on(quoted)
@@ -98,7 +101,7 @@ def demo(made: Sequence[Attempt]) -> Iterator[str]:
 
 def spread(line: Line, row: Mapping[str, Any]) -> str:
     """Return the lowest and the highest run of all days, or that there was one."""
-    if row["days"] == len(row["runs"]) == 1:
+    if row["count"] == 1:
         return "one"
     low, high = (line.form.format(row[edge]) for edge in ("lowest", "highest"))
     return f"{low} to {high}"
@@ -195,6 +198,16 @@ def by_id(results: Mapping[str, Attempts]) -> Rows:
     return {name: {row["id"]: row for row in shown(found)} for name, found in results.items()}
 
 
+def still_measured(rows: Rows) -> dict[str, Mapping[str, Any]]:
+    """Return the figures of the page on backlogs and of the demo, but for those that nothing measures any more."""
+    return {
+        name: row
+        for file in (*PLOTS, "local")
+        for name, row in rows.get(file, {}).items()
+        if name in figures(file) and (file in PLOTS or name.startswith("demo_"))
+    }
+
+
 def with_figures(page: str, lines: Iterator[str]) -> str:
     """Return the page with the table in its place. Raises `ValueError` where it has no place for one."""
     if BEGIN not in page or END not in page:
@@ -209,11 +222,17 @@ def generated(results: Mapping[str, Attempts]) -> dict[Path, str]:
     everything = [row for name in PLOTS for row in of[name]]
     rows = by_id(results)
     of_the_demo = demo(results.get("local", {}).get("demo_seconds", ()))
-    tables = {README: chain(first(rows), of_the_demo), FIGURES: table(rows), BACKLOGS: backlogs(everything)}
+    is_drawn = opponents.is_measured(alternatives := results.get("alternatives", {}))
+    of_opponents = opponents.caption(alternatives) if is_drawn else iter(())
+    tables = {
+        README: chain(first(rows), of_the_demo, of_opponents),
+        FIGURES: table(rows),
+        BACKLOGS: chain(bounds.lines(still_measured(rows)), [""], backlogs(everything)),
+    }
     pages = {file: with_figures(file.read_text(encoding="utf-8"), lines) for file, lines in tables.items()}
     if picture.RECORDED.exists():
         pages[picture.PICTURE] = picture.draw(json.loads(picture.RECORDED.read_text(encoding="utf-8")))
-    if opponents.is_measured(alternatives := results.get("alternatives", {})):
+    if is_drawn:
         pages[opponents.PICTURE] = opponents.draw(alternatives)
     drawn = {
         RESULTS / f"{name}.html": plot.render(of[name], title) for name, title in PLOTS.items() if of[name]
@@ -242,16 +261,20 @@ def main() -> int:
             print(f"{file}: figures are not those of {RESULTS}; run `make generate`", file=sys.stderr)
             code = 1
     if options.check:
-        for line in summary(list(stale(results)), results):
-            print(f"{line}; `python -m benchmarks.figures --stale` lists them", file=sys.stderr)
+        lines = list(summary(stale(results), results))
+        print(
+            *lines,
+            *["`python -m benchmarks.figures --stale` lists them"] * bool(lines),
+            sep="\n",
+            file=sys.stderr,
+        )
     return code
 
 
 def tell_stale(results: Mapping[str, Attempts]) -> int:
-    """List the figures that are stale with the number of later commits; returns the exit code."""
-    found = list(stale(results))
-    for file, name, since in found:
-        print(f"{file}.json {name}: {'not in this history' if since is None else f'{since} commits since'}")
+    """List the figures that are stale with the number of later commits, the oldest first; returns the exit code."""
+    found = stale(results)
+    print(*found, sep="\n")
     return 1 if found else 0
 
 

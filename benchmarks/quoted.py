@@ -86,6 +86,13 @@ LINES: Final = (
         "interval join, with `headgate_spark.backfill` written into the job, against batches of 20k",
         "plain_20k",
     ),
+    Line("backlog", "join_vs_batch", "the same, against a batch job over the same records", "{:.2f}x"),
+    Line(
+        "alternatives",
+        "backfill_hot_keys",
+        "the same with 30,000 rows a key: time of each pair that it finds, against that with 30 rows a key",
+        "{:.2f}x",
+    ),
     Line(
         "alternatives",
         "aggregation_vs_default",
@@ -100,6 +107,25 @@ LINES: Final = (
     ),
     Line("alternatives", "deduplication_vs_default", "deduplication: time, against the same", "{:.2f}x"),
     Line("alternatives", "cogroup_vs_default", "coGroup: time, against the same", "{:.2f}x"),
+    *(
+        Line("alternatives", f"{name}_growth", says, "{:.2f}x")
+        for name, says in (
+            (
+                "aggregation",
+                "the aggregation: that ratio in the later five pairs of runs over that in the earlier five",
+            ),
+            ("windows", "the same of the windows"),
+            ("deduplication", "the same of the deduplication"),
+            ("cogroup", "the same of coGroup"),
+        )
+    ),
+    Line(
+        "local",
+        "demo_vs_default",
+        "the demo, in a quarter of the heap: time for its backlog, against plain Spark's default",
+        "{:.2f}x",
+    ),
+    Line("local", "demo_same_heap_vs_default", "the same in the default's heap, against the same", "{:.2f}x"),
     Line(
         "alternatives",
         "catchup_vs_default",
@@ -127,6 +153,31 @@ LINES: Final = (
         "large_backlog_vs_default",
         "a backlog larger than one batch may be, killed at half: time, against the default with memory enough",
         "{:.2f}x",
+    ),
+    Line(
+        "alternatives",
+        "large_backlog_largest_batch",
+        "its longest batch, which is the repeated one, over `intervalDuringBacklog`",
+        "{:.2f}x",
+    ),
+    Line("alternatives", "large_backlog_largest_batch_unrepeated", "the longest of the others", "{:.2f}x"),
+    Line(
+        "alternatives",
+        "fixed_batch_cost_vs_plain",
+        "a batch of one row, without state, checkpoint on the local disk: time, against plain Spark",
+        "{:.2f}x",
+    ),
+    Line(
+        "alternatives",
+        "fixed_batch_cost_vs_plain_at_50ms_store",
+        "the same, checkpoint in a store in which each request takes 50 ms",
+        "{:.2f}x",
+    ),
+    Line(
+        "alternatives",
+        "planning_p99_seconds_10000",
+        "planning a batch of 10,000 partitions in one alignment group (99th percentile; Spark is simulated)",
+        "{:.3f} s",
     ),
     Line(
         "alternatives",
@@ -169,6 +220,7 @@ LINES: Final = (
     Line(
         "alternatives", "windows_vs_flink_rocksdb", "count and sum per key and ten minutes, against the same"
     ),
+    Line("alternatives", "deduplication_vs_flink_rocksdb", "deduplication, against the same"),
     Line("alternatives", "cogroup_vs_flink_rocksdb", "coGroup, against the same"),
     Line(
         "alternatives", "cogroup_100_vs_flink_rocksdb", "coGroup of a hundred values a side, against the same"
@@ -308,6 +360,7 @@ FIRST: Final = frozenset(
         "outage_vs_50k",
         "aggregation_vs_best_flink",
         "windows_vs_best_flink",
+        "deduplication_vs_best_flink",
         "cogroup_vs_best_flink",
         "alignment_speed_vs_flink",
         "live_latency_vs_low_latency",

@@ -43,6 +43,8 @@ class Scenario(Generic[BenchT]):
     """What it measures."""
     measure: Callable[[BenchT], Mapping[str, Measured]]
     """Measure all of them, with what a scenario of the suite is given; returns one entry per figure, by id."""
+    measures: tuple[str, ...] | None = None
+    """Paths of what is measured in other processes, where these are not those of the whole suite."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,8 @@ class Suite(Generic[BenchT]):
     def _measured(self, scenario: Scenario[BenchT], bench: BenchT, more: str) -> Sequence[Mapping[str, Any]]:
         """Run a scenario; returns its rows, also where it failed."""
         command = f"python -m {self.module} --only {scenario.name}{more}"
-        paths = tuple(dict.fromkeys((*self.origin.measures, self.module.replace(".", "/"))))
+        measures = self.origin.measures if scenario.measures is None else scenario.measures
+        paths = tuple(dict.fromkeys((*measures, self.module.replace(".", "/"))))
         call = Call(command, os.getloadavg()[0], processor_speed(), self.origin.versions(), paths)
         tell(f"{scenario.name}: {', '.join(figure.id for figure in scenario.figures)}")
         began = time.monotonic()

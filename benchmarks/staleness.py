@@ -1,24 +1,40 @@
-"""Figures that are stale: what they measured has changed since.
+"""Figures that are stale: code that they measure, or that measures them, has changed since.
 
-An attempt names the paths of what it measured (`paths`), and its commit; how many later commits touched any of them
-is asked of git. One from before attempts named paths counts as of all that its file measures. No figure is refused
-for it: while a product is worked on nearly all are stale, and a release is the day to measure them anew.
+`catalogs.code` names that code for each figure, as narrowly as it is true; how many later commits touched any of it
+is asked of git. No figure is refused for it: while a product is worked on many are stale, and a release is the day to
+measure them anew.
 """
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from benchmarks.catalogs import code
 from benchmarks.provenance import CHANGED
 from benchmarks.result_file import Attempt, Attempts
 
-OF_OLD: Final = {"operator": ("operator", "spark_jobs/headgate_contract"), "chaos": ("operator",)}
-"""What a file measures whose attempts name no paths; others: what runs in a driver."""
 PAGES: Final = ":(exclude)*.md"
+
+
+@dataclass(frozen=True)
+class Stale:
+    """A figure whose last attempt is older than its code."""
+
+    file: str
+    id: str
+    date: str
+    """Of that attempt."""
+    commits: int | None
+    """How many later ones touched the code; None: this history does not have what was measured."""
+
+    def __str__(self) -> str:
+        later = "not in this history" if self.commits is None else f"{self.commits} commits since"
+        return f"{self.date} {self.file}.json {self.id}: {later}"
 
 
 @cache
@@ -44,27 +60,33 @@ def measured_at(attempt: Attempt) -> str:
     return commit.removesuffix(CHANGED)
 
 
-def paths(file: str, attempt: Attempt) -> tuple[str, ...]:
-    """Return the paths that the attempt of a file names, or all that the file measures."""
-    return tuple(attempt.get("paths") or (*OF_OLD.get(file, ("spark_jobs",)), f"benchmarks/{file}"))
+def stale(results: Mapping[str, Attempts]) -> list[Stale]:
+    """Return the figures whose last attempt is stale, those that were measured longest ago first.
 
-
-def stale(results: Mapping[str, Attempts]) -> Iterator[tuple[str, str, int | None]]:
-    """Yield file, id and number of later commits of each figure whose last attempt is stale; None: unknown."""
+    What nothing measures any more cannot be measured anew, and is none of them.
+    """
+    found = []
     for file, figures in results.items():
-        for name, made in figures.items():
-            since = commits_since(measured_at(made[-1]), paths(file, made[-1]))
-            if since != 0:
-                yield file, name, since
+        for name, paths in code(file).items():
+            if name in figures:
+                last = figures[name][-1]
+                since = commits_since(measured_at(last), paths)
+                if since != 0:
+                    found.append(Stale(file, name, last["date"], since))
+    return sorted(found, key=lambda one: one.date)
 
 
-def summary(found: Sequence[tuple[str, str, int | None]], results: Mapping[str, Attempts]) -> Iterator[str]:
-    """Yield a line for each file that has stale figures."""
-    for file, figures in results.items():
-        of_file: list[Any] = [since for name, _, since in found if name == file]
-        if of_file:
-            most = max((since for since in of_file if since is not None), default=None)
-            says = (
-                "of commits that are not in this history" if most is None else f"up to {most} commits later"
-            )
-            yield f"{file}.json: {len(of_file)} of {len(figures)} figures are stale ({says})"
+def summary(found: Sequence[Stale], results: Mapping[str, Attempts]) -> Iterator[str]:
+    """Yield a line for each file that has stale figures, the one with the oldest of them first.
+
+    `found` are these, the oldest first.
+    """
+    for file in dict.fromkeys(one.file for one in found):
+        of_file = [one for one in found if one.file == file]
+        all_of_file = sum(name in results[file] for name in code(file))
+        known = sorted(one.commits for one in of_file if one.commits is not None)
+        by = f"by {known[0]} to {known[-1]} commits" if known else "by commits that are not in this history"
+        yield (
+            f"{file}.json: {len(of_file)} of {all_of_file} figures are older than their code, {by}; "
+            f"the oldest of {of_file[0].date}: {of_file[0].id}"
+        )

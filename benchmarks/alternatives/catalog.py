@@ -7,10 +7,12 @@ from benchmarks.alternatives.scenarios import (
     fixed_cost,
     hot_keys,
     large,
+    live,
     matrix,
     outage,
     outage_beside_flink,
     planning,
+    real_time,
 )
 from benchmarks.backlog.scenario import Bench
 from benchmarks.runner import Scenario
@@ -18,6 +20,8 @@ from benchmarks.runner import Scenario
 SCENARIOS: tuple[Scenario[Bench], ...] = (
     *default.SCENARIOS,
     *matrix.SCENARIOS,
+    real_time.SCENARIO,
+    live.SCENARIO,
     outage.SCENARIO,
     outage_beside_flink.SCENARIO,
     large.SCENARIO,

@@ -26,6 +26,8 @@ COMBINED: Final = ("", "mini")
 """Without mini-batches and with them."""
 ASYNCHRONOUS: Final = "flink_forst_60s"
 FLINK_BATCH: Final = "flink_batch"
+REAL_TIME, PLAIN_REAL_TIME = "headgate_real_time", "plain_real_time"
+"""Governed and live in real-time mode, and that mode alone."""
 
 
 def name(backend: str, checkpoint: str, combined: str) -> str:

@@ -60,6 +60,10 @@ class Ran:
     cpu_seconds: float | None = None
     """Processor time of all processes of the engine, what it does between runs included; None where nobody looked."""
 
+    repeated: float | None = None
+    """The largest part of the records that a failure repeats: those of a batch, or between the commits of an engine
+    that has none; None where nobody looked."""
+
     @property
     def seconds(self) -> float:
         """How long it took."""

@@ -10,10 +10,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from benchmarks.catalogs import read
 from benchmarks.demo.chart import Bar, Row, bars, seconds_scale, short
 from benchmarks.demo.page import STYLE, heading
 from benchmarks.local.statistics import median
-from benchmarks.result_file import read
 from benchmarks.standing import shown
 
 SERIES = {
@@ -58,7 +58,7 @@ def measured_on(row: Mapping[str, Any]) -> str:
     )
 
 
-TITLES = ("", "median", "its interval", "runs", "days", "goal", "", "last measured")
+TITLES = ("", "median", "its interval", "all runs", "number", "days", "goal", "", "last measured")
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -71,14 +71,15 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what a table says of a figure, by `TITLES`; one that was not measured has a dash.
 
-    The runs of a ratio are pairs, those of the last attempt.
+    The runs of a ratio are pairs. Fewer than six have no interval.
     """
-    low, high = row.get("interval", (0, 0))
+    interval, (low, high) = row.get("interval"), (row.get("lowest"), row.get("highest"))
     return (
         row["id"],
         "-" if row["value"] is None else f"{row['value']:g}",
+        "-" if interval is None else "{:.3g} to {:.3g}".format(*interval),
         "-" if low == high else f"{low:.3g} to {high:.3g}",
-        str(len(row["runs"])),
+        str(row.get("count", 0)),
         str(row["days"]),
         row["goal"],
         row["verdict"],

@@ -20,7 +20,7 @@ from benchmarks.backlog.session import documented_session, plain_session
 from benchmarks.backlog.topics import topic
 from benchmarks.kafka.scenario import kept_broker
 from benchmarks.local.recording import Recording
-from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.results import COLUMNS, Figure, Goal, Measured
 from benchmarks.local.statistics import divided, median_interval, rotated
 from headgate_contract import ControlDocument, QueryControl
 from support.kafka_connector import connector_conf
@@ -115,12 +115,12 @@ def variants(
 
 def faster(name: str, than: str, goal: float) -> Ratio:
     """Return the figure of how many times as fast Headgate is as a variant."""
-    return Ratio(Figure(name, "ratio", Goal(">=", goal)), (than,), GOVERNED)
+    return Ratio(Figure(name, "ratio", Goal(">=", goal), COLUMNS), (than,), GOVERNED)
 
 
 def part_of_batch(name: str, goal: float) -> Ratio:
     """Return the figure of which part of the speed of a batch job Headgate reaches."""
-    return Ratio(Figure(name, "ratio", Goal(">=", goal)), (BATCH,), GOVERNED)
+    return Ratio(Figure(name, "ratio", Goal(">=", goal), COLUMNS), (BATCH,), GOVERNED)
 
 
 @dataclass(frozen=True)
@@ -288,11 +288,22 @@ def times(workload: Workload, runs: Mapping[str, Sequence[Ran]]) -> dict[str, An
         "seconds": seconds,
         "batches": {name: [run.batches for run in found] for name, found in runs.items()},
     }
+    if repeated := largest(workload, runs):
+        details["largest"] = repeated
     if cpu := cpu_seconds(runs):
         details["cpu_seconds"] = cpu
     if submitting := submitting_seconds(runs):
         details["submitting_seconds"] = submitting
     return details
+
+
+def largest(workload: Workload, runs: Mapping[str, Sequence[Ran]]) -> dict[str, list[int]]:
+    """Return the most records that a failure repeats in each run of the variants whose engines tell it."""
+    found = {
+        name: [round(run.repeated * workload.records) for run in of_variant if run.repeated is not None]
+        for name, of_variant in runs.items()
+    }
+    return {name: records for name, records in found.items() if records}
 
 
 def cpu_seconds(runs: Mapping[str, Sequence[Ran]]) -> dict[str, list[float]]:

@@ -66,7 +66,15 @@ class Session:
         logs = collections(self.place), self.place.directory / "events"
         peak = partial(memory.peak, *logs, found["began"], until)
         output = Output(**found["output"])
-        return Ran(found["began"], found["ended"], found["batches"], output, peak, cpu_seconds=cpu)
+        return Ran(
+            found["began"],
+            found["ended"],
+            found["batches"],
+            output,
+            peak,
+            cpu_seconds=cpu,
+            repeated=found["largest_part"],
+        )
 
     def read(self, workload: str, changelog: Path) -> Output:
         """Return what a result comes to that another engine has written as a changelog."""

@@ -20,7 +20,7 @@ import structlog
 
 from benchmarks.chaos.catalog import SCENARIOS
 from benchmarks.chaos.scenario import Bench
-from benchmarks.local.results import Origin
+from benchmarks.local.results import DRIVER, OPERATOR, Origin
 from benchmarks.runner import Suite, share, tell, whole
 
 RESULTS = Path("benchmarks/results/chaos.json")
@@ -68,7 +68,7 @@ def arguments() -> argparse.Namespace:
 SUITE = Suite(
     "benchmarks.chaos",
     SCENARIOS,
-    Origin("make chaos", versions, ("operator", "spark_jobs")),
+    Origin("make chaos", versions, (*OPERATOR, *DRIVER)),
 )
 
 if __name__ == "__main__":

@@ -63,14 +63,28 @@ REPORT: Final = "report"
 
 
 @dataclass(frozen=True)
+class Since:
+    """When figures began to measure something else, as where a default changed."""
+
+    commit: str
+    day: str
+    """The first day on which every attempt was made with it, of the form YYYY-MM-DD: those count that do not name it,
+    because they are older than this note of it."""
+
+
+COLUMNS: Final = Since("85090e77", "2026-11-28")
+"""A governed query reads Kafka in columns by default; before, by Spark's reader, as `*_by_rows_*` does."""
+
+
+@dataclass(frozen=True)
 class Figure:
     """What is measured under one id."""
 
     id: str
     unit: str
     goal: Goal | Report
-    since: str = ""
-    """The commit with which it began to measure something else, as where a default changed; empty: it never has."""
+    since: Since | None = None
+    """With what it began to measure what it does; None: it always has."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +97,32 @@ class Measured:
     """What stands behind it, for whoever doubts it."""
 
 
+DRIVER: Final = (
+    "spark_jobs/headgate_contract",
+    "spark_jobs/headgate_spark",
+    "spark_jobs/shim/src",
+    "benchmarks/local.yaml",
+)
+"""What runs in a driver, and how Spark is set there."""
+OPERATOR: Final = ("operator/headgate", "spark_jobs/headgate_contract")
+RECORDED: Final = (
+    *DRIVER,
+    "operator/headgate/cli/local",
+    "operator/headgate/decision",
+    *(f":(exclude)spark_jobs/headgate_spark/{unused}" for unused in ("backfill", "kafka")),
+    ":(exclude)spark_jobs/shim/src/dev/headgate/spark/kafka",
+)
+"""What runs where a query under `headgate local` reads a recording: nothing of Kafka."""
+
+
 @dataclass(frozen=True)
 class Origin:
     """What writes a result file, and with what."""
 
     command: str
     versions: Callable[[], Mapping[str, str]]
-    measures: tuple[str, ...] = ("spark_jobs", "benchmarks/local", "benchmarks/local.yaml")
-    """Paths of what is measured, beside that of what measures it."""
+    measures: tuple[str, ...] = DRIVER
+    """Paths of what is measured in processes of its own, beside what measures it; some may be excluded."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +137,7 @@ class Call:
     versions: Mapping[str, str]
     """Of what is measured, by name."""
     paths: Sequence[str]
-    """Of what is measured and of what measures it: a change in them makes rows stale."""
+    """Of what is measured and of what measures it."""
     commit: str = field(default_factory=commit)
     machine: Mapping[str, Any] = field(default_factory=machine)
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
@@ -144,7 +176,7 @@ def failed_row(figure: Figure, reason: str, call: Call) -> dict[str, Any]:
 
 def series(figure: Figure) -> dict[str, Any]:
     """Return the member by which attempts that measured one thing are told from those that measured another."""
-    return {"since": figure.since} if figure.since else {}
+    return {"since": figure.since.commit} if figure.since else {}
 
 
 def origin(call: Call) -> dict[str, Any]:
@@ -169,7 +201,7 @@ def versions() -> dict[str, str]:
     }
 
 
-LOCAL = Origin(COMMAND, versions)
+LOCAL = Origin(COMMAND, versions, RECORDED)
 
 
 def java_version() -> str:

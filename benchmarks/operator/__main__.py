@@ -19,7 +19,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.local.results import Origin
+from benchmarks.local.results import OPERATOR, Origin
 from benchmarks.operator.catalog import SCENARIOS
 from benchmarks.operator.scenario import Bench
 from benchmarks.runner import Suite, share, tell
@@ -82,7 +82,7 @@ def arguments() -> argparse.Namespace:
 SUITE = Suite(
     "benchmarks.operator",
     SCENARIOS,
-    Origin("make bench-operator", versions, ("operator", "spark_jobs/headgate_contract")),
+    Origin("make bench-operator", versions, OPERATOR),
 )
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ import yaml
 from kubernetes.client import CoreV1Api
 from kubernetes.config import new_client_from_config
 
-from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.results import DRIVER, OPERATOR, Figure, Goal, Measured
 from benchmarks.local.statistics import median, percentile
 from benchmarks.operator.scenario import Bench, Scenario
 from headgate.adapters.kubernetes.names import CONTROL
@@ -218,4 +218,5 @@ SCENARIO = Scenario(
         Figure("control_delivery_p95_seconds", "s", Goal("<=", 0.5)),
     ),
     measure,
+    (*OPERATOR, *DRIVER, "charts/headgate", "crds"),
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.kafka.__main__ import versions
 from benchmarks.kafka.scenario import kept_broker
-from benchmarks.local.results import Origin
+from benchmarks.local.results import OPERATOR, Origin
 from benchmarks.runner import Suite, share, tell
 from benchmarks.soak.catalog import SCENARIOS
 from benchmarks.soak.scenario import Bench
@@ -40,7 +40,7 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-SUITE = Suite("benchmarks.soak", SCENARIOS, Origin("make soak", versions, ("operator", "spark_jobs")))
+SUITE = Suite("benchmarks.soak", SCENARIOS, Origin("make soak", versions, OPERATOR))
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -52,16 +52,18 @@ def test_what_is_said_again_is_counted_up() -> None:
     assert (event["count"], event["lastTimestamp"]) == (3, "2023-11-14T22:15:20Z")
 
 
-def test_the_same_of_the_pod_of_another_attempt_is_counted_up() -> None:
-    pods = [replace(EVENT, message=f"no series of the pod flights-driver-{number}") for number in (1, 2, 3)]
-    (event,) = told(*pods).objects.values()
-    assert (event["count"], event["message"]) == (3, "no series of the pod flights-driver-3")
+def test_of_one_topic_it_is_counted_up_and_the_newest_message_stands() -> None:
+    one, other = replace(EVENT, topic=(1, None)), replace(EVENT, topic=(1, "None"))
+    cluster = told(one, other, replace(later(60, one), message="attempt 12 ended"))
+    first, second = cluster.objects.values()
+    assert (first["count"], first["message"]) == (2, "attempt 12 ended")
+    assert (second["count"], second["message"]) == (1, "attempt 1 ended"), "of another topic"
 
 
-def test_the_same_of_another_attempt_is_counted_up_and_the_newest_message_stands() -> None:
-    cluster = told(EVENT, replace(later(60), message="attempt 12 ended"))
-    (event,) = cluster.objects.values()
-    assert (event["count"], event["message"]) == (2, "attempt 12 ended")
+def test_a_topic_may_be_all_that_a_reason_has() -> None:
+    assert (
+        len(told(*(replace(EVENT, topic=(), message=f"word-{number}") for number in range(3))).objects) == 1
+    )
 
 
 def test_other_words_are_another_event() -> None:
@@ -186,9 +188,3 @@ def test_what_was_said_before_is_still_counted_up_by_itself_and_other_reasons_ar
     events = list(cluster.objects.values())
     assert next(event["count"] for event in events if event["message"] == "word-0") == 2
     assert [event["message"] for event in events if event["reason"] == "DriverEnded"] == ["attempt 1 ended"]
-
-
-def test_settings_that_are_told_again_and_again_are_one_object() -> None:
-    changes = [replace(EVENT, message=f"told new settings: control document {number}") for number in range(9)]
-    (event,) = told(*changes).objects.values()
-    assert (event["count"], event["message"]) == (9, "told new settings: control document 8")

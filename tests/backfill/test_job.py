@@ -19,6 +19,7 @@ from support.jobs import load_job
 pytestmark = pytest.mark.spark
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
+EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 
 
 @pytest.fixture
@@ -57,6 +58,21 @@ def test_each_order_is_written_with_its_shipment_once(
     assert written(spark, args) == [1]
     add_shipments(args, "b.parquet", {3: 40})
     finish(job.shipped_orders(spark, args).trigger(availableNow=True))
+    assert written(spark, args) == [1, 3]
+
+
+def test_its_streams_have_names_where_each_stream_of_a_query_must_have_one(
+    spark: SparkSession, job: ModuleType, args: Namespace
+) -> None:
+    spark.conf.set(EVOLUTION, "true")
+    try:
+        add_orders(args, "a.parquet", {1: 0, 3: 30})
+        add_shipments(args, "a.parquet", {1: 5})
+        finish(job.shipped_orders(spark, args).trigger(availableNow=True))
+        add_shipments(args, "b.parquet", {3: 40})
+        finish(job.shipped_orders(spark, args).trigger(availableNow=True))
+    finally:
+        spark.conf.unset(EVOLUTION)
     assert written(spark, args) == [1, 3]
 
 

@@ -23,10 +23,12 @@ from benchmarks.alternatives.scenarios import (
     default,
     fixed_cost,
     large,
+    live,
     matrix,
     outage,
     outage_beside_flink,
     planning,
+    real_time,
 )
 from benchmarks.backlog.comparison import Comparison, Output
 from benchmarks.backlog.engine import Ran, Request
@@ -37,7 +39,9 @@ from benchmarks.backlog.scenarios import aggregation
 from benchmarks.backlog.session import placed, turns, written
 from benchmarks.backlog.topics import in_turn, of_keys, records
 from benchmarks.event_log import Batch
+from benchmarks.live.traffic import Seen
 from benchmarks.local.child import ChildFailedError
+from benchmarks.local.drivers import Place
 from benchmarks.local.recording import Recording, prepare
 from benchmarks.local.results import Call, Measured, Report, row
 from benchmarks.result_file import append
@@ -263,6 +267,16 @@ def test_properties_of_a_run_hold_for_it_alone(monkeypatch):
     assert conf == {}
 
 
+def test_the_largest_batch_of_a_query_is_what_a_failure_repeats(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path("benchmarks/backlog/jobs").resolve()))
+    turns = importlib.import_module("turns")
+    progress = [{"durationMs": {"addBatch": 1}, "numInputRows": rows} for rows in (10, 30, 0)]
+    found = turns.outcome([*progress, {"durationMs": {}, "numInputRows": 99}])
+    assert (found["batches"], found["largest_part"]) == (2, 0.75)
+    assert turns.outcome([])["largest_part"] is None
+    assert turns.WHOLE == {"batches": 1, "largest_part": 1.0}
+
+
 def test_a_screening_decides_for_its_own_load_and_its_own_flink_alone(tmp_path):
     assert screened(None) is None
     assert screened(tmp_path / "none.json") is None
@@ -392,6 +406,72 @@ def test_a_request_names_its_checkpoints_as_the_job_reads_them(tmp_path):
     assert (asked["from_checkpoint"], asked["to_checkpoint"]) == (f"{tmp_path}/a", f"{tmp_path}/b")
     assert asked["conf"] == {}
     assert asked["output"] is None
+
+
+# Live -----------------------------------------------------------------------------------------------
+
+
+def test_a_count_of_several_records_of_a_key_has_the_age_of_each():
+    counted = live.Counted(since=100.0, pass_seconds=5.0)
+    counted.take(Seen(99.0, "7 1 98000"))  # too early
+    counted.take(Seen(116.0, "7 4 115500"))  # those of 105.5, 110.5 and 115.5
+    counted.take(Seen(117.0, "7 4 115500"))  # said again
+    counted.take(Seen(118.0, "8 2 103000"))  # and one of 98.0
+    assert counted.ages == pytest.approx([0.5, 5.5, 10.5, 15.0])
+    assert (counted.of_key, counted.lines) == ({7: 4, 8: 2}, 4)
+
+
+def test_a_run_whose_counts_are_wrong_is_not_measured():
+    class Output:
+        def since(self, begin):
+            return [Seen(1.0, "7 1 0"), Seen(2.0, "7 2 0"), Seen(3.0, "8 1 0")][begin:]
+
+    counted = live.Counted(since=0.0, pass_seconds=1.0)
+    assert counted.all_of(Output(), 4) is None
+    assert counted.all_of(Output(), 3) is True
+    assert counted.lines == 3
+    counted.check([7, 8, 7])
+    with pytest.raises(ValueError, match="2 of 2 keys are counted wrongly, as 7 is"):
+        counted.check([7, 8, 8])
+    with pytest.raises(ValueError, match="1 of 3 keys are counted wrongly, as 9 is"):
+        counted.check([7, 7, 8, 9])
+
+
+def test_live_ages_are_compared_with_the_best_of_flink():
+    ages = {way: [float(number)] * 100 for number, way in enumerate(live.WAYS, 1)}
+    found = live.figures(ages)
+    assert set(found) == {figure.id for figure in live.SCENARIO.figures}
+    p99 = found["live_p99_seconds"].details["p99_seconds"]
+    assert found["live_p99_seconds"].runs == [p99["headgate_real_time"]] == [1.0]
+    best = min(p99[way] for way in p99 if way.startswith("flink"))
+    assert found["live_p99_vs_flink"].runs == [1.0 / best]
+    assert found["live_p99_vs_default"].runs == [1.0 / p99[UNCAPPED]]
+    assert found["live_micro_batches_p99_vs_default"].runs == [p99[GOVERNED] / p99[UNCAPPED]]
+
+
+def test_every_live_way_is_started_in_one_way():
+    ways = [*live.DOCUMENTS, *live.OPTIONS, *live.OF_FLINK]
+    assert len(ways) == len(set(ways))
+    assert set(live.WAYS) <= set(ways)
+    assert set(live.OF_FLINK) <= set(live.WAYS) & set(FLINK)
+    assert {way for way in live.WAYS if way in FLINK} == set(live.OF_FLINK)
+    assert live.BATCH_SECONDS > live.WARM_SECONDS, "the end of a batch is among what counts"
+    assert live.BATCH_SECONDS < live.WARM_SECONDS + live.SECONDS
+    of_real_time = live.properties(Place(Path("x")), real_time=True)
+    assert not any("stateStore" in name for name in of_real_time)
+    assert any("changelog" in name for name in live.properties(Place(Path("x")), real_time=False))
+
+
+def test_real_time_mode_repeats_what_it_reads_in_one_of_its_batches():
+    seconds, cpu = (
+        {"plain_real_time": 120.0, "headgate_real_time": 80.0},
+        dict.fromkeys(real_time.TRIGGERS, 9.0),
+    )
+    found = real_time.measured(1_000, seconds, cpu)
+    assert found.runs == [1.5]
+    assert found.details["largest"] == {"plain_real_time": [500], "headgate_real_time": [1_000]}
+    short = real_time.measured(1_000, dict.fromkeys(seconds, 6.0), cpu)
+    assert short.details["largest"]["plain_real_time"] == [1_000]
 
 
 # A large backlog ------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.backlog import __main__ as called
-from benchmarks.backlog import command, memory, plot
+from benchmarks.backlog import command, memory, plot, rounds
 from benchmarks.backlog.catalog import SCENARIOS
 from benchmarks.backlog.comparison import Comparison, DifferentOutputsError, Output
 from benchmarks.backlog.engine import Ran
@@ -262,12 +262,15 @@ def test_the_plot_has_a_bar_for_each_variant_and_every_figure():
     call = Call(made_by, 0.1, 30.0, {}, (), "c0ffee", MACHINE, "2026-11-22")
     page = plot.render([over_days([row(ratio.figure, measured(cogroup.WORKLOAD, runs, ratio), call)])])
     about = "2026-11-22, 2 cores, 24 GiB, processor AMD, commit c0ffee"
-    cells = ("cogroup_vs_low_latency_4k", "30", "-", "1", "1", "&gt;= 20", "holds", about)
+    cells = ("cogroup_vs_low_latency_4k", "30", "-", "-", "1", "1", "&gt;= 20", "open", about)
     assert "".join(f"<td>{cell}</td>" for cell in cells) in page
     assert page.index("plain_4k: ") < page.index("headgate: ") < page.index("batch: ")
     reported = row(Figure("some", "s", Report()), Measured([7.0, 8.0]), call)
     told = plot.render([over_days([reported])])
-    assert "<td>some</td><td>7.5</td><td>7 to 8</td><td>2</td><td>1</td><td>report</td><td>-</td>" in told
+    assert (
+        "<td>some</td><td>7.5</td><td>-</td><td>7 to 8</td><td>2</td><td>1</td><td>report</td><td>-</td>"
+        in told
+    )
     for text in (
         "plain_4k: 120.0 s, 500 batches of 4k",
         "headgate: 4.0 s, 1 batches",
@@ -275,6 +278,13 @@ def test_the_plot_has_a_bar_for_each_variant_and_every_figure():
         f"{about}.</p>",
     ):
         assert text in page
+
+
+def test_times_say_how_many_records_a_failure_repeats_of_the_variants_that_tell():
+    runs = {"told": [replace(ran(1.0), repeated=0.25), ran(1.0)], "untold": [ran(2.0)]}
+    of_records = cogroup.WORKLOAD.records // 4
+    assert rounds.times(cogroup.WORKLOAD, runs)["largest"] == {"told": [of_records]}
+    assert "largest" not in rounds.times(cogroup.WORKLOAD, {"untold": [ran(2.0)]})
 
 
 def test_the_plot_says_what_a_run_costs_and_what_a_failure_repeats():

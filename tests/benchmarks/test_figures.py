@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import bounds
 from benchmarks.alternatives import picture as opponents
 from benchmarks.alternatives.opponents import CAPS, FLINK
 from benchmarks.demo.picture import PICTURE
@@ -48,7 +49,11 @@ ORIGIN = {
     "commit": "c0ffee",
     "machine": {"processor": "AMD", "cores": 2, "memory_gib": 24},
 }
-RESULTS = {"kafka": {"records_lost": over_days([{"value": 0, "goal": "<= 0", "runs": [0], **ORIGIN}])}}
+RESULTS = {
+    "kafka": {
+        "records_lost": over_days([{"value": 0, "unit": "records", "goal": "<= 0", "runs": [0], **ORIGIN}])
+    }
+}
 
 
 NAMED = re.findall(r"`([a-z0-9_*]+)`\sin\s\[(\w+)\.json\]", Path("docs/why.md").read_text(encoding="utf-8"))
@@ -127,7 +132,7 @@ def test_the_page_on_backlogs_has_every_figure_and_the_times_behind_them():
         "id": "a_vs_b",
         "value": 12.5,
         "goal": ">= 12",
-        "runs": [12.0, 12.5, 13.0],
+        "runs": [12.0, 12.5, 13.0] * 3,
         **ORIGIN,
     }
     intel = {**ORIGIN, "machine": {"processor": "Intel", "cores": 4, "memory_gib": 48}}
@@ -139,18 +144,48 @@ def test_the_page_on_backlogs_has_every_figure_and_the_times_behind_them():
         "error": "no broker",
         **intel,
     }
-    times = {**TIMES, "interval_low": 12.0, "interval_high": 13.0}
-    rows = [over_days([made]) for made in ({**reached, "details": times}, missing)]
+    rows = [over_days([made]) for made in ({**reached, "details": TIMES}, missing)]
     assert list(backlogs(rows))[2:] == [
-        "| `a_vs_b` | 12.5 | 12 to 13 | 3 | 1 | >= 12 | holds | "
+        "| `a_vs_b` | 12.5 | 12 to 13 | 12 to 13 | 9 | 1 | >= 12 | holds | "
         "2026-11-22, 2 cores, 24 GiB, processor AMD, commit c0ffee |",
-        "| `c` | - | - | 0 | 0 | <= 1 | missed | 2026-11-22, 4 cores, 48 GiB, processor Intel, commit c0ffee |",
+        "| `c` | - | - | - | 0 | 0 | <= 1 | missed | 2026-11-22, 4 cores, 48 GiB, processor Intel, commit c0ffee |",
         "",
         "| workload | records | median seconds of each variant (batches or checkpoints), slowest first |",
         "|---|---|---|",
         "| a | 1,000,000 | b 25.0 (20), headgate 2.0 (1) |",
     ]
     assert list(backlogs([])) == ["Nothing has been measured yet."]
+
+
+def test_a_missed_goal_has_what_bounds_it_beside_it():
+    def row(value, goal):
+        return over_days([{"value": value, "goal": goal, "runs": [value], **ORIGIN}])
+
+    rows = {
+        "near_vs_flink": row(1.5, ">= 2"),
+        "near_batch_vs_flink": row(3, "report"),
+        "near_uncounted_vs_flink": row(1.75, "report"),
+        "far_vs_flink": row(1.5, ">= 2"),
+        "far_batch_vs_flink": row(1.75, "report"),
+        "alone": row(3, "<= 2"),
+        "held": row(1, "<= 2"),
+        "held_batch": row(3, "report"),
+    }
+    assert list(bounds.lines(rows))[2:] == [
+        "| `near_vs_flink` | 1.5 | >= 2 | `near_batch_vs_flink` | a batch job of Spark | 3 | yes |",
+        "| `near_vs_flink` | 1.5 | >= 2 | `near_uncounted_vs_flink` | without Spark's count of rows | 1.75 | no |",
+        "| `far_vs_flink` | 1.5 | >= 2 | `far_batch_vs_flink` | a batch job of Spark | 1.75 | no |",
+        "| `alone` | 3 | <= 2 | - | - | - | - |",
+        "",
+        "What bounds it misses the goal, too: `far_vs_flink`.",
+        "Nothing here shows that the goal is out of reach: `near_vs_flink`, `alone`.",
+    ]
+    assert list(bounds.lines({"held": rows["held"]})) == ["No goal is missed."]
+
+
+@pytest.mark.parametrize("one", [*bounds.OTHERS, *(one.id for one in bounds.OTHERS.values())])
+def test_what_bounds_a_goal_is_measured_by_a_scenario(one):
+    assert any(one in measured(file) for file in ("alternatives", "backlog", "local"))
 
 
 def test_the_plot_is_drawn_where_there_are_results():
@@ -166,14 +201,30 @@ def test_one_backlog_is_drawn_with_every_opponent_by_a_name_that_a_reader_knows(
     costs = {part: {way: [2.0] for way in ways} for part in ("seconds", "batches", "cpu_seconds")}
     of_all = [{"date": "2026-11-22", "value": 2, "details": {"records": 10_000_000, **costs}}]
     made = {opponents.SCREENING: of_all, opponents.ROUNDS: [rounds("2026-11-22", headgate=1.5)]}
+    made[opponents.LIVE] = [
+        aged("2026-11-22", headgate=0.25, headgate_real_time=0.0204, plain_real_time=1.26)
+    ]
     drawn = ET.fromstring(opponents.draw(made))
-    assert {opponents.called(way) for way in ways[:-2]} <= {text.text for text in drawn.iter(f"{SVG}text")}
+    shown = [*ways[:-2], "headgate_real_time", "plain_real_time"]
     said = [text.text for text in drawn.iter(f"{SVG}text")]
-    assert said[:3] == ["seconds for 1M records", "records that a failure repeats", "CPU s per million"]
-    row = said.index(opponents.NAMES["headgate"])
-    assert said[row + 1 : row + 4] == ["1.5 s", "1M", "3.0"], "the rounds hold against the screening"
-    wide = 8 * max(len(opponents.called(way)) for way in ways[:-2])
+    assert {opponents.called(way) for way in shown} <= set(said)
+    assert not {"by_rows", "uncounted"} & set(said)
+
+    unknown = opponents.UNKNOWN
+
+    def row(way, cells):
+        start = said.index(opponents.called(way)) + 1
+        return said[start : start + cells]
+
+    assert row("headgate", 4) == ["1.5 s", "250 ms", "1M", "3.0"], "the rounds hold against the screening"
+    assert row("flink_hashmap_5s", 4) == ["2.0 s", unknown, "mean 5M", "0.2"]
+    assert row("headgate_real_time", 4) == [unknown, "20 ms", unknown, unknown], "what is unknown is not zero"
+    assert row("plain_real_time", 4) == [unknown, "1.3 s", unknown, unknown]
+    assert {bar.get("class") for bar in drawn.iter(f"{SVG}rect")} >= {"headgate", "spark once", "flink limit"}
+    wide = 8 * max(len(opponents.called(way)) for way in shown)
     assert wide < opponents.LEFT - 10, "a wide font would have a name cut on the left"
+    seconds = 8 * len("123.4 s") + 8
+    assert opponents.WIDTH - opponents.RIGHT + seconds < opponents.P99 - 8 * len("123 ms")
     assert not opponents.is_measured({opponents.SCREENING: of_all})
     failed = {"date": "2026-11-23", "value": None}
     assert not opponents.is_measured({**made, opponents.ROUNDS: [*made[opponents.ROUNDS], failed]})
@@ -200,12 +251,62 @@ def test_one_backlog_is_drawn_as_the_median_over_the_latest_days_of_each_way():
             rounds("2026-11-25", headgate=3.0, batch=5.0),
         ],
     }
+    made[opponents.LIVE] = [aged("2026-11-23", batch=0.2), aged("2026-11-24", batch=0.4, headgate=0.1)]
     assert opponents.ways(made) == {
-        "batch": (4.5, 1_000_000, 9.0),
-        "flink_batch": (6.0, 1_000_000, 12.0),
-        "headgate": (7.0, 1_000_000, 14.0),
-        "plain_50k": (90.0, 1_000_000, 180.0),
+        "batch": opponents.Costs(4.5, 1_000_000, used=9.0, live=pytest.approx(0.3)),
+        "flink_batch": opponents.Costs(6.0, 1_000_000, used=12.0),
+        "headgate": opponents.Costs(7.0, 1_000_000, used=14.0, live=0.1),
+        "plain_50k": opponents.Costs(90.0, 1_000_000, used=180.0, once=True),
     }
+
+
+def test_the_most_that_a_failure_repeats_is_drawn_from_the_days_that_tell_it():
+    of_old, told, again = (rounds(f"2026-11-2{day}", headgate=1.0) for day in (2, 3, 4))
+    for day, largest in ((told, 700_000), (again, 900_000)):
+        day["details"]["largest"] = {"headgate": [largest, largest, 1]}
+    for day in (of_old, told, again):
+        day["details"]["batches"]["headgate"] = [4]
+    made = {opponents.SCREENING: [rounds("2026-11-22", plain_50k=2.0)], opponents.ROUNDS: [of_old]}
+    assert opponents.unit_of(opponents.ways(made)["headgate"]) == "mean 250k"
+    made[opponents.ROUNDS] += [told, again]
+    assert opponents.unit_of(opponents.ways(made)["headgate"]) == "800k"
+
+
+def test_real_time_mode_has_a_bar_once_its_backlog_was_measured():
+    made = {
+        opponents.SCREENING: [rounds("2026-11-22", plain_50k=9.0)],
+        opponents.ROUNDS: [rounds("2026-11-22", headgate=1.0)],
+        opponents.LIVE: [aged("2026-11-22", plain_real_time=0.02)],
+    }
+    assert opponents.ways(made)["plain_real_time"] == opponents.Costs(live=0.02)
+    of_mode = rounds("2026-11-23", plain_real_time=4.0)
+    del of_mode["details"]["batches"]
+    of_mode["details"]["largest"] = {"plain_real_time": [1_000_000]}
+    made[opponents.OF_REAL_TIME] = [of_mode]
+    known = opponents.ways(made)
+    assert known["plain_real_time"] == opponents.Costs(4.0, 1_000_000, used=8.0, live=0.02, once=True)
+    assert [*known] == ["headgate", "plain_real_time", "plain_50k"]
+    assert "write to a topic instead" in "\n".join(opponents.caption(made))
+
+
+def test_the_caption_says_what_is_drawn_and_of_live_ages_only_where_there_are_some():
+    made = {
+        opponents.SCREENING: [rounds("2026-11-22", plain_50k=90.0)],
+        opponents.ROUNDS: [rounds("2026-11-22", headgate=1.0)],
+    }
+    said = "\n".join(opponents.caption(made))
+    assert f"]({opponents.PICTURE})" in said
+    assert "outlined ran once" in said
+    assert "Live:" not in said
+    made[opponents.LIVE] = [aged("2026-11-22", headgate=0.1), {"date": "2026-11-23", "value": None}]
+    assert "Live: a count per key from Kafka to Kafka, 20,000 records a second" in "\n".join(
+        opponents.caption(made)
+    )
+
+
+def aged(date, **seconds):
+    """An attempt of one day at the ages of records."""
+    return {"date": date, "value": 1, "details": {"records_per_second": 20_000, "p99_seconds": seconds}}
 
 
 def test_the_readme_has_few_figures_and_says_how_many_of_all_do_not_hold():

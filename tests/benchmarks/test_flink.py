@@ -86,6 +86,18 @@ def test_both_engines_are_asked_for_the_same():
     assert f'END = "{sql.END}"\n' in script
 
 
+def test_a_count_that_goes_on_reads_and_writes_the_lines_of_sparks_job():
+    lines, counts, insert = sql.counts("in", "out", "127.0.0.1:9092", 50)
+    assert "'connector' = 'kafka', 'topic' = 'in'" in lines
+    assert "bounded" not in lines
+    assert "PRIMARY KEY (`key`)" in counts
+    assert "'connector' = 'upsert-kafka', 'topic' = 'out'" in counts
+    script = Path("benchmarks/live/jobs/echo.py").read_text()
+    assert "concat_ws(' ', key, n, ms)" in script
+    assert re.search(r"CONCAT_WS\(' ', CAST\(`key`.*COUNT\(\*\).*MAX\(`ms`\)", insert)
+    assert "MOD(CAST(SPLIT_INDEX(`line`, ' ', 0) AS BIGINT), 50)" in insert
+
+
 def test_aligned_topics_are_pipelines_of_one_job():
     outputs = {"fast": Path("/out/fast"), "slow": Path("/out/slow")}
     statements = sql.alignment({"fast": "f", "slow": "s"}, "127.0.0.1:9092", 1, outputs)
@@ -166,6 +178,20 @@ def test_a_job_counts_from_running_to_its_end():
     assert gateway.finished(job, {}).checkpoints == 0
 
 
+def test_a_failure_repeats_what_comes_from_one_checkpoint_until_the_next_is_complete():
+    job = {"jid": "a1", "state": "FINISHED", "timestamps": {"RUNNING": 2_000}, "end-time": 12_000}
+    made = [(9_000, 9_500, "COMPLETED"), (8_000, 8_100, "FAILED"), (4_000, 6_000, "COMPLETED")]
+    told = [
+        {"trigger_timestamp": since, "latest_ack_timestamp": until, "status": status}
+        for since, until, status in made
+    ]
+    found = gateway.finished(job, {"counts": {"completed": 2}, "history": told})
+    assert found.repeated == pytest.approx(0.55), "from 4.0 to 9.5 of ten seconds"
+    unknown = gateway.finished(job, {"counts": {"completed": 20}, "history": told})
+    assert unknown.repeated is None
+    assert gateway.finished(job, {}).repeated == 1.0
+
+
 def test_a_job_says_which_savepoint_it_went_on_from():
     job = {"jid": "a1", "state": "FINISHED", "timestamps": {"RUNNING": 2_000}, "end-time": 9_500}
     restored = {"restored": {"id": 2, "external_path": "file:/kept"}}
@@ -233,7 +259,7 @@ class FakeCluster:
         self.ran.append((job_settings, statements))
         if copy := job_settings.get("execution.state-recovery.path"):
             self.found = [file.name for file in Path(copy.removeprefix("file://")).iterdir()]
-        return Finished(10.0, 14.0, 2, handed_over=7.5, restored=self.restored)
+        return Finished(10.0, 14.0, 2, handed_over=7.5, restored=self.restored, repeated=0.7)
 
     def save(self, job_settings, statements, records, folder):
         self.ran.append((job_settings, statements))
@@ -249,7 +275,7 @@ def test_a_run_of_flink_comes_back_as_any_other(tmp_path):
     (output / "of-the-run-before").touch()
     engine = FlinkEngine(known, settings.STREAMING, lambda workload, directory: OUTPUT)
     found = engine.run(Request("aggregation", ["records"], bootstrap="127.0.0.1:9092", output=output))
-    assert found == Ran(10.0, 14.0, 2, OUTPUT, handed_over=7.5, cpu_seconds=6.0)
+    assert found == Ran(10.0, 14.0, 2, OUTPUT, handed_over=7.5, cpu_seconds=6.0, repeated=0.7)
     assert known.ran[0][0] == settings.STREAMING
     assert not list(output.iterdir())
 

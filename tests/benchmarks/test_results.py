@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import provenance
 from benchmarks.local.catalog import IDS, SCENARIOS
-from benchmarks.local.results import Call, Figure, Goal, Measured, Origin, Report, failed_row, row
+from benchmarks.local.results import DRIVER, Call, Figure, Goal, Measured, Origin, Report, failed_row, row
 from benchmarks.local.scenario import Scenario
 from benchmarks.result_file import MACHINE, SAYS, ResultFileError, append, faults, read
 from benchmarks.runner import Suite, mark
@@ -201,7 +201,7 @@ def test_a_suite_writes_where_its_figures_come_from(tmp_path, monkeypatch):
     assert {name: len(made) for name, made in read(file).items()} == {"a": 2, "b": 1}
     found = shown(read(file))[1]
     assert (found["versions"], found["machine"]["processor"]) == ({"pyspark": "4.3.0"}, "a processor")
-    assert found["paths"] == ["spark_jobs", "benchmarks/local", "benchmarks/local.yaml", "benchmarks/some"]
+    assert found["paths"] == [*DRIVER, "benchmarks/some"]
     assert found["commit"] == provenance.commit()
 
 
@@ -328,7 +328,8 @@ def test_a_processor_that_nobody_tells_is_unknown(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("goal", "runs", "marked"),
     [
-        (Goal(">=", 5), [6.0], "ok"),
+        (Goal(">=", 5), [6.0] * 5, "ok"),
+        (Goal(">=", 5), [6.0], "?"),
         (Goal(">=", 5), [4.0, 6.0, 7.0], "?"),
         (Goal(">=", 5), [4.0], "NO"),
         (Report(), [4.0], ""),

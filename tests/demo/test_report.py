@@ -72,7 +72,11 @@ def test_the_benchmark_of_the_demo_reads_its_report(findings: Findings) -> None:
         "demo_vs_default": [2.5],
         "demo_live_vs_default": [1.0],
     }
-    assert {figure.id for figure in demo.SCENARIO.figures} == {"demo_seconds", *measured}
+    in_one_heap = demo.in_one_heap({"governed": [9.0, 11.0], "plain_uncapped": [10.0, 10.0]})
+    assert {name: found.runs for name, found in in_one_heap.items()} == {
+        "demo_same_heap_vs_default": [0.9, 1.1]
+    }
+    assert {figure.id for figure in demo.SCENARIO.figures} == {"demo_seconds", *measured, *in_one_heap}
 
 
 def test_the_table_has_a_row_for_each_measure_and_a_column_for_each_run(findings: Findings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shlex
 import sys
 import time
@@ -15,8 +16,10 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from rich.console import Console
 
+from benchmarks.demo import same_heap
 from benchmarks.demo.progress import EXPECTED, Runs, part
 from benchmarks.demo.recordings import EVENT_TIME, TOLD_TWICE, YEARS, prepare
 from benchmarks.demo.runs import Run, plan_runs, read_resource
@@ -89,6 +92,24 @@ def test_runs_share_no_directory(runs: dict[str, Run]) -> None:
 
 def test_the_governed_run_is_the_command_that_users_have(runs: dict[str, Run]) -> None:
     assert runs["governed"].command_line.startswith("headgate local examples/flights-demo.yaml")
+
+
+def test_governed_in_the_larger_heap_nothing_else_is_another_but_what_the_small_one_asks_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(same_heap, "TARGET", tmp_path)
+    resource = read_resource(Path("examples/flights-demo.yaml"))
+    run = same_heap.governed_in("2g", resource)
+    moved = resource.moved_to(run.directory, json.dumps(resource.manifest))
+    expected = json.loads(moved)["spec"]
+    expected["driver"]["memory"] = "2g"
+    expected["main"]["file"] = str(resource.script.resolve())
+    assert expected["queries"][0]["batch"].pop("maxRecords")
+    (file,) = tmp_path.iterdir()
+    assert yaml.safe_load(file.read_text())["spec"] == expected
+    assert (run.key, run.title, run.is_governed) == ("governed", "governed, 2g", True)
+    assert run.directory != resource.directory
 
 
 def small_run(directory: Path, script: str, *, may_run_out_of_memory: bool = False) -> Run:

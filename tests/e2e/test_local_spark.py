@@ -49,6 +49,7 @@ def declare(folder: Path, *, rows: int, backlog: int, names: tuple[str, ...], **
                 {
                     "name": f"copy-{name}",
                     "checkpoint": {"interval": "200ms", "intervalDuringBacklog": "5s"},
+                    "live": {"mode": "RealTime"},
                     "batch": batch,
                     "sources": [{"name": name, "backlog": {"pendingRecords": 5_000}}],
                 }
@@ -98,6 +99,8 @@ def test_two_queries_clear_their_backlog_then_run_live_and_stop_cleanly(tmp_path
             lambda s: every_query(s, lambda q: processed(q) == 54_000), "all of it read", WAIT_SECONDS
         )
         assert every_query(live, lambda q: q["intervalSeconds"] == 0.2)
+        refused = {query["realTimeRefused"] for query in live["queries"].values()}
+        assert all("real-time mode" in why for why in refused), refused
         assert cleared["attempt"] == live["attempt"] == 1
         stop(run)
         assert run.reasons.count("BacklogLeft") == 2

@@ -91,8 +91,8 @@ def test_values_of_the_members_of_a_list_are_compared_too(monkeypatch: pytest.Mo
     knows, older, without = with_reasons("Old", "New"), with_reasons("Old"), ours()
     monkeypatch.setattr("headgate.handlers.definition.custom_resource_definition", definition)
     assert found(knows) == CrdDifference((), ())
-    assert found(older) == CrdDifference(("status.reasons[]: New",), ())
-    assert found(without) == CrdDifference(("status.reasons",), ())
+    assert found(older) == CrdDifference((("status", ".reasons", "[]", ": New"),), ())
+    assert found(without) == CrdDifference((("status", ".reasons"),), ())
 
 
 def test_a_definition_without_a_setting_or_a_value_of_one_is_warned_of() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -22,7 +23,7 @@ FORMS = {"plain": plain, "with its schema": with_schema, "behind an id": behind_
 @pytest.mark.parametrize("flag", FLAGS)
 def test_every_flag_of_every_connector_in_every_form(connector: str, form: str, flag: str | None) -> None:
     value = FORMS[form](CONNECTORS[connector](flag))
-    assert mark_of(value, of_avro if form == "avro" else None) == Mark(
+    assert mark_of(value, partial(of_avro, connector=connector) if form == "avro" else None) == Mark(
         is_snapshot=flag in SNAPSHOT,
         connector="shop",
         ends_table=flag in ("last", "last_in_data_collection"),

@@ -20,6 +20,7 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from headgate_contract import BacklogControl, LiveControl, QueryControl, ReentryControl, SourceControl
 from headgate_spark.planner.model import QueryFigures
+from headgate_spark.planner.real_time import FELL_BEHIND
 from support.governed import NAME, Driver, driver_in
 from support.kafka import Broker, client_settings
 from support.kafka_records import Record, send, transaction
@@ -31,6 +32,8 @@ LEAST = "spark.sql.streaming.realTimeMode.minBatchDuration"
 KEYS = 5
 WINDOW, LATE = 10, 1
 """Seconds of event time: of a window, and how far the watermark is behind."""
+TAKES_2_MS = "left(coalesce(java_method('java.lang.Thread', 'sleep', 2L), ''), 0)"
+"""An empty string."""
 RECORDS = 3_000
 
 
@@ -251,6 +254,28 @@ def test_each_record_is_written_once_by_a_query_without_state(
             topics.add(50)
             driver.control(control())
         wait_until(lambda: len(topics.written) >= topics.sent, "all of them")
+    finally:
+        query.stop()
+    assert sorted(map(int, topics.written)) == list(range(topics.sent))
+
+
+@pytest.mark.parametrize("pending", [100, None], ids=["by its own vote", "by falling behind"])
+def test_a_query_that_cannot_keep_up_leaves_real_time_mode_by_itself_and_comes_back(
+    spark: SparkSession, kafka: Broker, driver: Driver, tmp_path: Path, pending: int | None
+) -> None:
+    topics = Topics(spark, kafka, records=10)
+    slow = numbers(topics.frame()).selectExpr(f"concat(value, {TAKES_2_MS}) AS value")
+    driver.control(control(source=topics.into, pending=pending))
+    query = topics.writer(slow, tmp_path / "checkpoint").start()
+    try:
+        await_lane(driver, query, real_time=True)
+        topics.add(RECORDS)
+        await_of(query, lambda: figures(driver).real_time is False, "micro-batches")
+        left = figures(driver)
+        assert left.backlog is (pending is not None)
+        assert (left.real_time_refused == FELL_BEHIND) is (pending is None)
+        await_lane(driver, query, real_time=True)
+        await_of(query, lambda: len(topics.written) >= topics.sent, "all of them")
     finally:
         query.stop()
     assert sorted(map(int, topics.written)) == list(range(topics.sent))

@@ -84,7 +84,7 @@ def test_hundreds_of_partitions_are_searched_together(
 
 
 def test_what_only_the_job_can_read_its_decoder_reads(searching: Callable[..., SourceSnapshots]) -> None:
-    broker = Broker({"t/0": (70, 30)}, lambda flag: avro(CONNECTORS["postgresql"](flag)))
+    broker = Broker({"t/0": (70, 30)}, lambda flag: avro(CONNECTORS["mysql"](flag)))
     assert ends(searching(broker, of_avro), broker) == {"t/0": 70}
 
 

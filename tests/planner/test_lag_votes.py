@@ -9,8 +9,7 @@ import pytest
 
 from headgate_contract import BacklogControl, QueryControl, ReentryControl, SourceControl
 from headgate_contract.lag_votes import LagVoter
-from headgate_spark.planner.source import SURVEY_SECONDS
-from headgate_spark.planner.state import LEAST_SURVEY_SECONDS
+from headgate_spark.planner.lease import VOTE_LOOK_SECONDS
 from support.scripted_spark import BASE, ScriptedSpark, Stream
 
 PER_SECOND = 1000
@@ -54,24 +53,65 @@ def test_exactly_the_threshold_is_none() -> None:
     assert not spark.figures.backlog
 
 
-@pytest.mark.parametrize(("normal", "within"), [(3600, SURVEY_SECONDS), (5, 0.5), (1, LEAST_SURVEY_SECONDS)])
-def test_one_that_waits_for_its_gate_enters_a_backlog_without_waiting_for_it(
-    normal: float, within: float
-) -> None:
+@pytest.mark.parametrize("normal", [3600, 5, 1])
+def test_one_that_waits_for_its_gate_enters_a_backlog_without_waiting_for_it(normal: float) -> None:
     spark, stream = spark_with(
         control(pending=1000, normal=normal, reentry=ReentryControl(dwell_seconds=0)), 10
     )
     spark.run_until(lambda: len(spark.batches) == 1, within=20)
+    spark.run_for(0.4)
     began = len(spark.batches)
     stream.arrive(100_000)
     came = spark.now
     looks = len(spark.surveys)
     spark.run_until(lambda: len(spark.batches) > began, within=60)
     planned_at = spark.batches[-1].planned_at
-    assert planned_at - came <= within + BASE, "the next survey of a closed gate"
+    assert planned_at - came <= VOTE_LOOK_SECONDS + BASE, "the next look at a closed gate"
     assert [at for at, _ in spark.surveys[looks:]] == [planned_at], (
         "it is planned in the trigger that has found it"
     )
+
+
+@pytest.mark.parametrize("after", [200.1, 200.4, 200.7])
+def test_an_idle_query_with_an_open_gate_finds_its_backlog_as_soon(after: float) -> None:
+    spark, stream = spark_with(control(pending=1000, reentry=ReentryControl(dwell_seconds=0)), 10)
+    spark.run_for(after)
+    stream.arrive(100_000)
+    came = spark.now
+    spark.run_until(lambda: len(spark.batches) > 1, within=60)
+    assert spark.figures.backlog
+    assert spark.batches[-1].planned_at - came <= VOTE_LOOK_SECONDS + BASE
+
+
+@pytest.mark.parametrize(
+    ("arrives", "reentry", "asked_most"),
+    [
+        (1_500, ReentryControl(dwell_seconds=0), 30),
+        (100_000, ReentryControl(allowed=False), 30),
+        (100_000, ReentryControl(dwell_seconds=3600), 32),
+    ],
+    ids=["fewer than re-entry takes", "no re-entry", "the dwell has begun"],
+)
+def test_at_a_closed_gate_the_planner_is_asked_for_what_may_change_the_verdict(
+    arrives: int, reentry: ReentryControl, asked_most: int
+) -> None:
+    """Records that come without crossing a threshold cost a look of the shim, not a planning."""
+    spark, stream = spark_with(control(pending=1000, normal=3600, reentry=reentry), 10)
+    spark.run_until(lambda: len(spark.batches) == 1, within=20)
+    asked, began = spark.asked, spark.now
+    spark.arrivals = lambda _: stream.arrive(round(arrives * (spark.now - began) / 30) - stream.pending)
+    spark.run_for(30)
+    assert len(spark.batches) == 1
+    assert 25 <= spark.asked - asked <= asked_most
+
+
+def test_the_vote_after_a_batch_that_ends_a_backlog_does_not_wait_for_a_look() -> None:
+    spark, _ = spark_with(control(pending=1000), 10**5, fixed_seconds=0.01)
+    spark.records_per_second = 10**8
+    spark.run_until(lambda: len(spark.batches) == 1, within=20)
+    assert spark.figures.backlog
+    spark.round()
+    assert not spark.figures.backlog
 
 
 @pytest.mark.parametrize("voting", [{"flights"}, {"flights", "weather"}])

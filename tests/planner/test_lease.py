@@ -1,15 +1,18 @@
 """What the engine may hold by itself: as nothing was ever leased, only with fewer questions."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate_contract import BatchControl, QueryControl, RateControl, SourceControl
+from headgate_contract import BacklogControl, BatchControl, QueryControl, RateControl, SourceControl
 from headgate_spark.planner.model import NOTHING_READ, ReadLimit, Trigger, TriggerKind
 from support.examples import examples
 from support.scripted_spark import BASE, ScriptedSpark, Stream, Uncounted
 
 NAMES = ("flights", "weather")
+NEVER = BacklogControl(pending_records=10**9)
 
 
 def control(interval: float = 0.1, **rest) -> QueryControl:
@@ -145,6 +148,22 @@ def batches(history, *, leases: bool):
 @given(events)
 def test_up_to_an_interval_of_a_second_leases_change_no_batch(history):
     assert batches(history, leases=True) == batches(history, leases=False)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(events)
+def test_a_threshold_that_nothing_crosses_makes_no_batch_later_nor_another(history):
+    """Each query is looked at more often for its threshold, and otherwise is as one without."""
+
+    def with_thresholds(event):
+        if event[0] != "control":
+            return event
+        watched = {
+            name: replace(event[1].sources.get(name, SourceControl()), backlog=NEVER) for name in NAMES
+        }
+        return "control", replace(event[1], sources=watched)
+
+    assert batches(map(with_thresholds, history), leases=True) == batches(history, leases=True)
 
 
 @given(interval=st.floats(1, 120), arrives=st.floats(0, 30))

@@ -6,12 +6,17 @@ one (generations see to that), and either may be started again at any time. Then
 
 - the driver's verdict is, at each moment, that of a driver which was never told anything but the first document, and
 - the operator's is what the driver's was when it was scraped last, or what it was before while nothing was heard.
+
+With an expression of its own (`backlog.query`), which says what it likes and is not always heard, the operator tells
+the driver the expression's last answer and nothing else, and a query is in backlog where one of both says so.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,18 +42,19 @@ DECLARED = {
     "lag": source(backlog={"watermarkLag": "1m"}),
     "both": source(backlog={"pendingRecords": 5000, "watermarkLag": "2m"}),
 }
+EXPRESSION = {"pendingRecords": 1000, "query": "sum(late)"}
 REENTRY = st.sampled_from(
     [{}, {"dwell": "0s"}, {"dwell": "5s", "pendingRecordsAbove": 5000}, {"policy": "Never"}]
 )
 
 
-def declared(of_source: str, reentry: dict[str, str]) -> SparkApplication:
+def declared(of_source: Mapping[str, Any], reentry: dict[str, str]) -> SparkApplication:
     return application(
         queries=[
             query(
                 checkpoint={"interval": "5s", "intervalDuringBacklog": "20s"},
                 backlog={"reentry": reentry},
-                sources=[DECLARED[of_source]],
+                sources=[of_source],
             )
         ]
     )
@@ -105,10 +111,13 @@ class Operator:
     def policy(self) -> QueryPolicy:
         return query_policies(self.application)["delays"]
 
-    def decides(self, seen: QueryFigures | None, now: float, attempt: int) -> ControlDocument:
-        """Decide on a scrape (`None`: nothing was heard), and return the newest document."""
+    def decides(
+        self, seen: QueryFigures | None, now: float, attempt: int, expression: float | None = None
+    ) -> ControlDocument:
+        """Decide on a scrape (`None`: nothing was heard) and on the expression; returns the newest document."""
         memory = decode(Memory, json.loads(self.kept))
-        sources = {} if seen is None else {one.name: observed(one, now) for one in seen.sources}
+        unread = {"flights": SourceObservation(query_value=expression)}
+        sources = unread if seen is None else {one.name: observed(one, expression) for one in seen.sources}
         votes = None if seen is None else seen.votes
         observation = Observation(t=now, query="delays", attempt=attempt, sources=sources, driver_votes=votes)
         verdict, memory = decide(observation, self.policy, memory)
@@ -122,7 +131,7 @@ class Operator:
         return self.document
 
 
-def observed(source: SourceFigures, now: float) -> SourceObservation:
+def observed(source: SourceFigures, expression: float | None) -> SourceObservation:
     idle = source.idle_seconds
     return SourceObservation(
         watermark_lag_seconds=7.0,  # of another moment
@@ -130,19 +139,21 @@ def observed(source: SourceFigures, now: float) -> SourceObservation:
         phase=source.phase,
         idle=None if idle is None else idle >= IDLE_SECONDS,
         driver_votes=frozenset(source.backlog_votes),
+        query_value=expression,
     )
 
 
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("arrive"), st.sampled_from([1, 900, 1100, 6000, 40_000, 200_000])),
-        st.tuples(st.just("run"), st.sampled_from([0.3, 2.0, 7.0, 30.0])),
-        st.tuples(st.just("scrape"), st.just(0)),
-        st.tuples(st.just("lose"), st.just(0)),
-        st.tuples(st.just("deliver"), st.integers(0, 5)),
-        st.tuples(st.just("restart driver"), st.just(0)),
-    ),
-    max_size=25,
+STEP = (
+    st.tuples(st.just("arrive"), st.sampled_from([1, 900, 1100, 6000, 40_000, 200_000])),
+    st.tuples(st.just("run"), st.sampled_from([0.3, 2.0, 7.0, 30.0])),
+    st.tuples(st.just("scrape"), st.just(0)),
+    st.tuples(st.just("lose"), st.just(0)),
+    st.tuples(st.just("deliver"), st.integers(0, 5)),
+    st.tuples(st.just("restart driver"), st.just(0)),
+)
+STEPS = st.lists(st.one_of(*STEP), max_size=25)
+WITH_EXPRESSION = st.lists(
+    st.one_of(*STEP, st.tuples(st.just("say"), st.sampled_from([None, 0.0, 1.0]))), max_size=25
 )
 
 
@@ -152,7 +163,8 @@ def test_the_two_never_flap_against_each_other(
     of_source: str, reentry: dict[str, str], steps: list[tuple[str, float]]
 ) -> None:
     app = declared(
-        of_source, {k: v for k, v in reentry.items() if of_source != "lag" or k != "pendingRecordsAbove"}
+        DECLARED[of_source],
+        {k: v for k, v in reentry.items() if of_source != "lag" or k != "pendingRecordsAbove"},
     )
     first = next_document(app, {}, published=None, last_generation=0)
     operator, written, attempt = Operator(app, first), [first], 1
@@ -179,4 +191,42 @@ def test_the_two_never_flap_against_each_other(
             attempt, heard = attempt + 1, None
             told.restart(written[-1])
             alone.restart(first)
+            written = written[-1:]
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(steps=WITH_EXPRESSION)
+def test_an_expression_is_told_to_the_driver_and_never_its_own_votes(
+    steps: list[tuple[str, float | None]],
+) -> None:
+    app = declared(source(backlog=EXPRESSION), {"dwell": "0s"})
+    first = next_document(app, {}, published=None, last_generation=0)
+    operator, driver, written, attempt = Operator(app, first), Driver(first), [first], 1
+    said: float | None = None
+    last_said, told = False, False
+    for step, amount in steps:
+        if step == "say":
+            said = amount
+        elif step == "arrive":
+            driver.stream.arrive(int(amount or 0))
+        elif step == "run":
+            for _, backlog in driver.runs(amount or 0):
+                assert backlog >= told, "what the driver was told holds at each trigger"
+            assert driver.spark.figures.backlog == (
+                told or bool(driver.spark.figures.sources[0].backlog_votes)
+            )
+        elif step in ("scrape", "lose"):
+            figures = driver.spark.figures if step == "scrape" else None
+            written.append(operator.decides(figures, driver.spark.now, attempt, said))
+            last_said = last_said if said is None else bool(said)
+            assert written[-1].queries["delays"].backlog == last_said
+        elif step == "deliver":
+            document = written[min(int(amount or 0), len(written) - 1)]
+            if document.generation > driver.generation:
+                told = document.queries["delays"].backlog
+            driver.hears(document)
+        elif step == "restart driver":
+            attempt, last_said = attempt + 1, False
+            told = written[-1].queries["delays"].backlog
+            driver.restart(written[-1])
             written = written[-1:]

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from headgate.adapters.metrics.due import Due
-from headgate.adapters.metrics.poller import ChosenPoller, NoPrometheus
+from headgate.adapters.metrics.poller import ChosenPoller, NoPrometheus, Poller
 from headgate.api.application import SparkApplication
 from headgate.key import Key
+from headgate.reconcile.ports import Metrics, Outage, OutageReason
 from headgate.reconcile.readings import DriverMetrics, QueryMetrics, SourceMetrics
 from support.looping import application, query, source
 
@@ -97,6 +98,7 @@ COMPLAINTS = [
     DriverMetrics(executors=1),
     DriverMetrics(executors=1, executors_refused="exceeded quota: pods"),
     DriverMetrics(unmatched=("spark.headgate.queries.delay.interval is of no query",)),
+    DriverMetrics(unheeded=("query delays: alignment of flights does nothing",)),
     DriverMetrics(unfenced=("s3a://flights: nothing",)),
     DriverMetrics(control_unread=("generation 7: of a newer Headgate",)),
     DriverMetrics(control_unknown=("queries[delays].later",)),
@@ -363,11 +365,15 @@ def test_what_changed_comes_before_what_only_grew_old() -> None:
     assert due.look(scrapes, 1030.0, scrapes) == [KEY, other]
 
 
-class Recorded(NoPrometheus):
+class Recorded(Poller):
     """A poller that only notes whom it is told of."""
 
     def __init__(self) -> None:
         self.keys: set[Key] = set()
+        self.port = NoPrometheus()
+
+    def metrics(self, key: Key) -> Metrics:
+        return self.port
 
     def watch(self, key: Key, application: SparkApplication) -> None:
         self.keys.add(key)
@@ -386,14 +392,28 @@ def test_each_application_is_read_from_where_it_says() -> None:
     chosen.watch(KEY, direct)
     chosen.watch(Key("team", "b"), usual)
     assert (drivers.keys, prometheus.keys) == ({KEY}, {Key("team", "b")})
-    assert (chosen.metrics(KEY), chosen.metrics(Key("team", "b"))) == (drivers, prometheus)
+    assert (chosen.metrics(KEY), chosen.metrics(Key("team", "b"))) == (drivers.port, prometheus.port)
     found = {source: poller.poll(1.0) for source, poller in chosen.pollers.items()}
     assert found == {"Prometheus": [Key("team", "b")], "Driver": [KEY]}
     chosen.watch(KEY, usual)
-    assert (drivers.keys, chosen.metrics(KEY)) == (set(), prometheus)
+    assert (drivers.keys, chosen.metrics(KEY)) == (set(), prometheus.port)
     chosen.forget(KEY)
     chosen.forget(KEY)
     assert prometheus.keys == {Key("team", "b")}
+
+
+def test_where_there_is_no_prometheus_whoever_names_it_is_told_so() -> None:
+    drivers = Recorded()
+    chosen = ChosenPoller(None, drivers)
+    assert list(chosen.pollers) == ["Driver"]
+    for name, keys in (("Prometheus", set()), ("Driver", {KEY}), ("Prometheus", set())):
+        chosen.watch(KEY, application(metrics={"source": name}))
+        assert drivers.keys == keys
+    chosen.reconciled(KEY, clock_at=None, again_at=1.0)
+    assert chosen.unchanged_until(KEY) is None
+    told = chosen.metrics(KEY).sample(1.0, 1)
+    assert isinstance(told, Outage)
+    assert told.reason is OutageReason.NOT_ASKED
 
 
 @pytest.mark.parametrize(("read_at", "worth_a_reconcile"), [(1060.0, False), (1060.5, True)])

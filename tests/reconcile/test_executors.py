@@ -174,6 +174,23 @@ def test_an_operator_that_starts_goes_on_from_what_was_told() -> None:
     assert reasons(outcome) == []
 
 
+def test_what_their_pods_have_shown_stands_until_an_operator_that_starts_has_looked_at_them() -> None:
+    loop = wanting()
+    loop.world.executors.found = TAINTED
+    has(loop, 0)
+    loop.reconcile()
+    loop.reconcile(PATIENCE_SECONDS)
+    since = condition(loop)
+    loop.restart()
+    loop.world.executors.found, loop.world.executors.seen = None, False
+    for _ in range(2):
+        outcome = loop.reconcile()
+        assert (condition(loop), reasons(outcome)) == (since, [])
+    loop.world.executors.seen = True
+    assert reasons(loop.reconcile()) == ["ExecutorsMissing"]
+    assert said(loop) == (TRUE, "NotRegistered")
+
+
 @pytest.mark.parametrize("restarts", [False, True])
 def test_what_was_known_of_them_stands_while_nothing_is_known(restarts: bool) -> None:
     loop = wanting()

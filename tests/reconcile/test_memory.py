@@ -14,7 +14,6 @@ from headgate.decision.backlog_conf import BacklogConf, Trial
 from headgate.decision.driver import History
 from headgate.decision.memory import Memory as Latches
 from headgate.reconcile.memory import Kept
-from headgate.reconcile.ports import Problem
 from headgate_contract.lag_votes import Dwell, Latch
 
 KEPT = Kept(
@@ -30,7 +29,6 @@ KEPT = Kept(
         trial=Trial(revision="r", before={"delays": 10.0}, after={"delays": 12.5}),
     ),
     keeps_votes=frozenset({"delays"}),
-    hindrance=Problem("Unschedulable", "no node takes flights-1-exec-1"),
     refused="5f0c",
 )
 HUGE = 10**400
@@ -43,7 +41,6 @@ DAMAGES: dict[str, tuple[Any, ...]] = {
     "backlogConf": ([], True, None, {"inForce": 1}, {"since": "x"}, {"since": HUGE}, {"restartedAttempt": 1.5},
                     {"trial": {}}, {"trial": {"revision": "r", "before": {"delays": "fast"}}}),
     "keepsVotes": ("delays", [1], {"delays": 1}, None),
-    "hindrance": ("x", [], None, {"reason": "r"}, {"reason": 1, "message": "m"}),
     "refused": (1, None, ["5f0c"]),
 }  # fmt: skip
 ROWS = [(part, damage) for part, damages in DAMAGES.items() for damage in damages]

@@ -13,12 +13,14 @@ from structlog.testing import capture_logs
 
 from headgate_contract import (
     AlignmentControl,
+    BacklogControl,
     ControlDocument,
     QueryControl,
     Refusal,
     RefusalReason,
     SourceControl,
 )
+from headgate_spark.engine import protocol
 from headgate_spark.engine.checkpoint import Checkpoint, CheckpointInUseError
 from headgate_spark.engine.directory import LocalDirectory
 from headgate_spark.engine.executors import Executors
@@ -29,6 +31,7 @@ from headgate_spark.exporter import DriverCollector
 from headgate_spark.planner.alignment import Groups
 from headgate_spark.planner.alignment_query import QueryAlignment
 from headgate_spark.planner.event_times import Partition
+from headgate_spark.planner.lease import Lease
 from headgate_spark.planner.model import HybridMemory
 from support.asked import admit, plan
 from support.engine import begins, described, failure, noticed, services_with
@@ -361,6 +364,17 @@ def test_a_query_with_nothing_to_do_is_leased_and_watched(governor):
         ControlDocument(generation=1, queries={"copy": QueryControl(interval_seconds=0.1)})
     )
     assert a_leased_query(governor)() == "lease:1000:100:1"
+
+
+def test_a_threshold_has_it_watched_more_often_than_its_interval_would(governor):
+    votes = SourceControl(backlog=BacklogControl(pending_records=500))
+    control = QueryControl(interval_seconds=60, sources={"replay": votes})
+    governor.take_document(ControlDocument(generation=1, queries={"copy": control}))
+    assert a_leased_query(governor)() == "lease:1000:150:1"
+
+
+def test_a_lease_says_of_each_stream_how_many_records_are_too_many():
+    assert protocol.lease(Lease(1.0, look_seconds=0.15), {1: None, 2: 1000}) == "lease:1000:150:1,2=1000"
 
 
 def test_it_is_watched_no_more_often_than_the_queries_of_the_driver_allow(checkpoint):

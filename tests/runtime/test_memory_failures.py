@@ -286,7 +286,9 @@ def test_a_query_of_the_same_name_on_another_checkpoint_hides_no_batch_that_did_
     driver.checkpoint = full
     refused = driver.run(None, number=4)
     assert refused.startswith("refuse:query orders: batch 7 has failed 2 times")
-    driver.governor.ended("r4", failure(refused.removeprefix("refuse:")))
+    driver.governor.ended(
+        "r4", failure(f"[STREAM_FAILED] Query [r4] failed: {refused.removeprefix('refuse:')}")
+    )
     assert list(driver.governor.endings.failures.values()) == [refused.removeprefix("refuse:")]
     assert driver.governor.endings.explanations == [], "the launcher says it"
 

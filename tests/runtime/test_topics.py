@@ -214,6 +214,19 @@ def test_it_is_noticed_at_once_when_the_source_could_not_be_asked_meanwhile(
     assert query.ask(2, orders(100), orders(150)) == ANEW.format(end=150)
 
 
+@pytest.mark.parametrize("failure", ["", "UnknownTopicOrPartitionException: This server does not host it"])
+def test_it_is_noticed_at_once_when_it_was_out_of_reach_between_two_plannings(
+    kafka: Kafka, checkpoint: FakeCheckpoint, failure: str
+):
+    """The shim looks at an idle source by itself, and tells that it cannot be asked, or says nothing for long."""
+    query = Query(kafka, checkpoint)
+    query.ask(0, orders(100), orders(100))
+    query.run.sources[1].outage("delays", failure)
+    kafka.ids_now["orders"] = "b"
+    query.run.sources[1].outage("delays", None)
+    assert query.ask(2, orders(100), orders(150)) == ANEW.format(end=150)
+
+
 def test_it_is_noticed_at_once_when_the_topic_was_gone_meanwhile(kafka: Kafka, checkpoint: FakeCheckpoint):
     kafka.ids_now["refunds"] = "r"
     query = Query(kafka, checkpoint)

@@ -55,6 +55,7 @@ def answers_nothing(_start: str | None) -> str:
         ("survey:", 'unknown answer "survey:"'),
         ("lease:1:1", 'unknown answer "lease:1:1"'),
         ("lease:soon:1:", 'unknown answer "lease:soon:1:"'),
+        ("lease:1:1:1=many", 'unknown answer "lease:1:1:1=many"'),
     ],
 )
 def test_a_planner_that_fails_holds_the_source_and_then_fails_the_query_with_the_reason(

@@ -148,6 +148,25 @@ def test_something_new_in_a_watched_stream_ends_the_lease(
         assert json.loads(surveyed[str(handle)])["row"] > 1000
 
 
+@pytest.mark.parametrize(("most", "ends"), [(1999, True), (2000, False)])
+def test_records_of_a_stream_that_is_watched_for_more_than_so_many_end_the_lease_when_there_are_more(
+    spark: SparkSession, planner: Counting, triggers: Triggers, tmp_path: Path, most: int, ends: bool
+) -> None:
+    frame = replayed(spark, tmp_path)
+    with leased(frame, planner, tmp_path, "hold"):
+        handle = next(h for h, source in planner.sources.items() if source["query"]["name"] == "leased")
+        planner.of_query["leased"] = f"survey:{handle}"
+        planner.after_survey = f"lease:3600000:50:{handle}={most}"
+        wait_until(lambda: planner.surveys, "a survey")
+        before = planner.questions["leased", "0"]
+        (tmp_path / "live").touch()
+        if ends:
+            wait_until(lambda: len(planner.surveys) > 1, "another survey")
+        else:
+            triggers.pass_by(12)
+            assert planner.questions["leased", "0"] == before
+
+
 def test_something_new_in_another_stream_does_not(
     spark: SparkSession, planner: Counting, triggers: Triggers, tmp_path: Path
 ) -> None:

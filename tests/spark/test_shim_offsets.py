@@ -60,3 +60,25 @@ def test_offsets_are_compared_number_by_number(
 
 def test_an_offset_that_is_no_json_is_left_to_its_source(spark: SparkSession) -> None:
     assert spark._jvm.dev.headgate.spark.Offsets.retreat("17", "seventeen", None) is None
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "records"),
+    [
+        (K0, K0, 0),
+        (K0, {"a": {"0": 8, "1": 19}}, 11),
+        (K0, {"a": {"0": 8, "1": 9, "2": 5}, "b": {"0": 3}}, 9),
+        (K0, {"a": {"0": 8}}, 1),
+        (K0, {"a": {"0": 8, "1": 3}}, 1),
+        ({"row": 17}, {"row": 20}, 3),
+        ({}, {"a": {"0": 4}}, 4),
+    ],
+)
+def test_records_between_offsets_are_counted_and_a_new_partition_from_0(
+    spark: SparkSession, start: Any, end: Any, records: int
+) -> None:
+    assert spark._jvm.dev.headgate.spark.Offsets.between(json.dumps(start), json.dumps(end)) == records
+
+
+def test_between_offsets_that_are_no_json_there_may_be_any_number_of_records(spark: SparkSession) -> None:
+    assert spark._jvm.dev.headgate.spark.Offsets.between("17", "seventeen") == 2**63 - 1

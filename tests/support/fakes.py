@@ -169,9 +169,13 @@ class FakeExecutorPods:
     """Pods of executors that show what a test sets."""
 
     found: Problem | None = None
+    seen: bool = True
 
     def hindrance(self) -> Problem | None:
         return self.found
+
+    def were_seen(self) -> bool:
+        return self.seen
 
 
 @dataclass

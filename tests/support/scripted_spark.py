@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -43,6 +43,7 @@ from headgate_spark.planner.model import (
 )
 from headgate_spark.planner.pace import Pace
 from headgate_spark.planner.query import QueryPlanner
+from headgate_spark.planner.shares import room
 from headgate_spark.planner.snapshots import SnapshotEnds
 from headgate_spark.planner.state import QueryState
 from headgate_spark.planner.unread import UnreadTimes
@@ -187,18 +188,26 @@ class Leased:
     lease: Lease
     since: float
     latest: Mapping[str, Position | None]
+    starts: Mapping[str, Position | None]
     looked: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.looked = self.since
 
-    def stands(self, now: float, look: Callable[[tuple[str, ...]], Mapping[str, Position | None]]) -> bool:
+    def stands(self, now: float, look: Callable[[Collection[str]], Mapping[str, Position | None]]) -> bool:
         if not self.since <= now < self.since + self.lease.seconds - NOT_WORTH_A_WAIT - 1e-9:
             return False
         if now < self.looked + self.lease.look_seconds - BASE / 2:
             return True
         self.looked = now
-        return self.latest == look(self.lease.watched)
+        latest = look(self.lease.watched)
+        return not any(self._has_news(name, latest.get(name)) for name in self.lease.watched)
+
+    def _has_news(self, name: str, latest: Position | None) -> bool:
+        most, start = self.lease.watched[name], self.starts[name]
+        if latest == self.latest.get(name):
+            return False
+        return most is None or latest is None or start is None or sum(room(start, latest).values()) > most
 
 
 class ScriptedSpark:
@@ -398,7 +407,8 @@ class ScriptedSpark:
     def _take_lease(self) -> None:
         lease = self.planner.lease(self.now) if self.leases else None
         if lease is not None:
-            self._leased = Leased(lease, self.now, self._latest(lease.watched))
+            starts = {name: self.sources[name].position for name in lease.watched}
+            self._leased = Leased(lease, self.now, self._latest(lease.watched), starts)
 
     def _no_batch(self, *, was_asked: bool) -> None:
         if was_asked:
@@ -410,7 +420,7 @@ class ScriptedSpark:
     def _next_trigger(self, last: float) -> float:
         return (math.floor(last / BASE + NOT_WORTH_A_WAIT) + 1) * BASE if self.on_ticks else last + BASE
 
-    def _latest(self, names: tuple[str, ...]) -> dict[str, Position | None]:
+    def _latest(self, names: Collection[str]) -> dict[str, Position | None]:
         streams = {name: self.sources[name] for name in names}
         return {n: dict(s.latest) for n, s in streams.items() if isinstance(s, Stream) and s.tells}
 

@@ -18,7 +18,7 @@ from benchmarks.backlog.scenario import Bench, Scenario
 from benchmarks.backlog.session import Session, documented_session, plain_session
 from benchmarks.kafka.scenario import kept_broker
 from benchmarks.local.recording import Recording
-from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.results import COLUMNS, Figure, Goal, Measured
 from benchmarks.local.statistics import divided, rotated
 from headgate_contract import ControlDocument, QueryControl
 from support.kafka_connector import connector_conf
@@ -34,7 +34,7 @@ SECONDS = 120.0
 ROUNDS = 6
 """At the most: a driver is started for each run. Fewer than six pairs give no interval."""
 CONTROL = QueryControl(interval_seconds=0.5, interval_during_backlog_seconds=SECONDS, backlog=True)
-FIGURE = Figure("catchup_vs_default", "ratio", Goal("<=", 1.25))
+FIGURE = Figure("catchup_vs_default", "ratio", Goal("<=", 1.25), COLUMNS)
 
 
 def governed(bench: Bench, name: str) -> AbstractContextManager[Session]:

@@ -25,7 +25,7 @@ from benchmarks.backlog.rounds import (
 )
 from benchmarks.backlog.scenario import Bench, Scenario
 from benchmarks.backlog.scenarios import aggregation, cogroup, deduplication, windows
-from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.results import COLUMNS, Figure, Goal, Measured
 from benchmarks.local.statistics import median, rotated
 
 PAIR = (Variant(GOVERNED, "governed"), Variant(UNCAPPED))
@@ -100,7 +100,8 @@ def grown(pairs: Sequence[Pair]) -> Measured:
 
 def figures(of: Workload) -> tuple[Figure, Figure]:
     """Return what is measured: the time over the default's, and what that grew by."""
-    return Figure(f"{of.name}_vs_default", "ratio", NEAR), Figure(f"{of.name}_growth", "ratio", NEAR)
+    ratio, growth = (f"{of.name}_{what}" for what in ("vs_default", "growth"))
+    return Figure(ratio, "ratio", NEAR, COLUMNS), Figure(growth, "ratio", NEAR, COLUMNS)
 
 
 def scenario(of: Workload) -> Scenario:

@@ -29,7 +29,7 @@ from benchmarks.backlog.rounds import BATCH, GOVERNED, UNCAPPED, Ratio, Variant,
 from benchmarks.backlog.scenario import Bench, Scenario
 from benchmarks.backlog.scenarios import aggregation, cogroup, deduplication, join, windows
 from benchmarks.local.recording import Recording, Spread
-from benchmarks.local.results import Figure, Goal, Measured, Report
+from benchmarks.local.results import COLUMNS, Figure, Goal, Measured, Report
 
 SPREADS: tuple[Spread, ...] = ("uniform", "zipf", "hot")
 BY_ROWS = Variant("by_rows", "governed", conf={"spark.headgate.columnarKafka": "false"})
@@ -92,16 +92,22 @@ class Contest:
     def ratios(self, taking_part: Collection[str]) -> list[Ratio]:
         """Return the figures, of the ways to stream that take part, and of the batch job of Flink.
 
-        What a batch job of Spark reaches is only reported: it keeps no state and makes no commit, so it is the bound.
+        What a batch job of Spark reaches is only reported: it keeps no state and makes no commit.
         """
         return [
             Ratio(
-                Figure(f"{called}_vs_{group}", "ratio", goal(bound if variant == GOVERNED else None)),
+                Figure(
+                    f"{called}_vs_{group}",
+                    "ratio",
+                    goal(bound if is_ours else None),
+                    COLUMNS if is_ours else None,
+                ),
                 tuple(way for way in names if way in (*taking_part, FLINK_BATCH)),
                 variant,
             )
             for variant in (*(one.name for one in self.governed), BATCH)
-            for called in [self.name if variant == GOVERNED else f"{self.name}_{variant}"]
+            for is_ours in [variant == GOVERNED]
+            for called in [self.name if is_ours else f"{self.name}_{variant}"]
             for group, (bound, names) in self.groups.items()
         ]
 

@@ -76,6 +76,12 @@ class Cluster:
             return self.jobs.stop(job, folder, JOB_SECONDS)
 
     @contextmanager
+    def running(self, job_settings: Mapping[str, str], statements: Sequence[str]) -> Iterator[str]:
+        """Start a job that goes on until the cluster ends, and return its id. Raises `FlinkError`."""
+        with self._defined(job_settings, statements) as (session, insert):
+            yield job_of(session.execute(insert))
+
+    @contextmanager
     def _defined(
         self, job_settings: Mapping[str, str], statements: Sequence[str]
     ) -> Iterator[tuple[Session, str]]:

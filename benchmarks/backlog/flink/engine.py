@@ -55,7 +55,15 @@ class FlinkEngine:
         request.output.mkdir(parents=True, exist_ok=True)  # a result without rows has no directory
         output = self.read(request.workload, request.output)
         commits, at = max(1, done.checkpoints), done.handed_over
-        return Ran(done.began, done.ended, commits, output, handed_over=at, cpu_seconds=cpu)
+        return Ran(
+            done.began,
+            done.ended,
+            commits,
+            output,
+            handed_over=at,
+            cpu_seconds=cpu,
+            repeated=done.repeated,
+        )
 
 
 @contextmanager

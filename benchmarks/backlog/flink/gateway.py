@@ -6,7 +6,7 @@ What an answer means is told by functions of it; asking is all that the two clas
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +41,8 @@ class Finished:
     """When Flink was given the statement that started it; None where nobody looked."""
     restored: str | None = None
     """The savepoint that it went on from; None where it began anew."""
+    repeated: float | None = None
+    """The largest part of its time that a failure repeats; None where not all checkpoints are known."""
 
 
 class Session:
@@ -97,10 +99,7 @@ class Jobs:
         """
 
         def has_read() -> bool | None:
-            found = asked(f"{self.address}/jobs/{job}")
-            if found["state"] in ENDED_BADLY:
-                raise FlinkError(failure(found, asked(f"{self.address}/jobs/{job}/exceptions")))
-            return found["vertices"][0]["metrics"]["read-records"] >= records or None
+            return self.told(job)["vertices"][0]["metrics"]["read-records"] >= records or None
 
         wait_until(f"job {job} to read {records:,} records", has_read, seconds)
 
@@ -113,14 +112,23 @@ class Jobs:
         address = f"{self.address}/jobs/{job}/savepoints/{asked_for}"
         return wait_until(f"the savepoint of job {job}", lambda: saved(asked(address)), seconds)
 
-    def _finished(self, job: str) -> Finished | None:
-        found = asked(f"{self.address}/jobs/{job}")
+    def told(self, job: str) -> Mapping[str, Any]:
+        """Return what the job manager tells of a job. Raises `FlinkError` where it has failed or was cancelled."""
+        found: Mapping[str, Any] = asked(f"{self.address}/jobs/{job}")
         if found["state"] in ENDED_BADLY:
             raise FlinkError(failure(found, asked(f"{self.address}/jobs/{job}/exceptions")))
+        return found
+
+    def checkpoints(self, job: str) -> Mapping[str, Any]:
+        """Return what is told of the checkpoints of a job, which is none of a batch job."""
+        return asked(f"{self.address}/jobs/{job}/checkpoints")
+
+    def _finished(self, job: str) -> Finished | None:
+        found = self.told(job)
         if found["state"] != "FINISHED":
             return None
         has_none = found["job-type"] == "BATCH"  # and asking for them is refused
-        return finished(found, {} if has_none else asked(f"{self.address}/jobs/{job}/checkpoints"))
+        return finished(found, {} if has_none else self.checkpoints(job))
 
 
 def asked(address: str, body: object = None, method: str | None = None) -> Any:
@@ -155,7 +163,19 @@ def finished(job: Mapping[str, Any], checkpoints: Mapping[str, Any]) -> Finished
     completed = checkpoints.get("counts", {}).get("completed", 0)
     restored = checkpoints.get("latest", {}).get("restored") or {}
     began, ended = job["timestamps"]["RUNNING"] / 1000, job["end-time"] / 1000
-    return Finished(began, ended, completed, restored=restored.get("external_path"))
+    made = [one for one in checkpoints.get("history", ()) if one["status"] == "COMPLETED"]
+    repeated = largest_part(began, ended, made) if len(made) == completed else None
+    return Finished(began, ended, completed, restored=restored.get("external_path"), repeated=repeated)
+
+
+def largest_part(began: float, ended: float, checkpoints: Iterable[Mapping[str, Any]]) -> float:
+    """Return the largest part of a job's time that a failure repeats: from the moment at which one checkpoint was
+    triggered until the next one is complete.
+    """
+    ordered = sorted(checkpoints, key=lambda one: int(one["trigger_timestamp"]))
+    since = [began, *(one["trigger_timestamp"] / 1000 for one in ordered)]
+    until = [*(one["latest_ack_timestamp"] / 1000 for one in ordered), ended]
+    return max(end - start for start, end in zip(since, until, strict=True)) / (ended - began)
 
 
 def saved(answer: Mapping[str, Any]) -> Path | None:

@@ -150,6 +150,7 @@ def configuration(memory: TaskManagerMemory, ports: Ports, folder: Path) -> dict
         "execution.target": "remote",
         "restart-strategy.type": "none",  # a job that fails is to be seen, and not run until its time is over
         "execution.checkpointing.dir": (folder / "checkpoints").as_uri(),
+        "web.checkpoints.history": "1000",
         "io.tmp.dirs": str(folder / "tmp"),
         "parallelism.default": str(SLOTS),
         "table.local-time-zone": "UTC",

@@ -159,6 +159,25 @@ def alignment(
     return [*tables, f"EXECUTE STATEMENT SET BEGIN\n{''.join(inserts)}END"]
 
 
+def counts(topic: str, out: str, bootstrap: str, keys: int) -> list[str]:
+    """Return the statements that count a topic by so many keys for ever: what `benchmarks/live/jobs/echo.py` does.
+
+    A line comes and goes as there: `<number> <milliseconds>`, and `<key> <count> <milliseconds>`.
+    """
+    of_both = {"properties.bootstrap.servers": bootstrap, "value.format": "raw"}
+    source = {"connector": "kafka", "topic": topic, "scan.startup.mode": "earliest-offset", **of_both}
+    sink = {"connector": "upsert-kafka", "topic": out, "key.format": "raw", **of_both}
+    columns = "`key` BIGINT, `line` STRING, PRIMARY KEY (`key`) NOT ENFORCED"
+    parts = f"""SELECT MOD(CAST(SPLIT_INDEX(`line`, ' ', 0) AS BIGINT), {keys}) AS `key`,
+    CAST(SPLIT_INDEX(`line`, ' ', 1) AS BIGINT) AS `ms` FROM `lines`"""
+    line = ", ".join(f"CAST({each} AS STRING)" for each in ("`key`", "COUNT(*)", "MAX(`ms`)"))
+    return [
+        table("lines", "`line` STRING", source),
+        table("counts", columns, sink | {"value.fields-include": "EXCEPT_KEY"}),
+        f"INSERT INTO `counts`\nSELECT `key`, CONCAT_WS(' ', {line}) FROM (\n  {parts}\n) GROUP BY `key`",
+    ]
+
+
 def records(
     name: str, topic: str, bootstrap: str, *, delay_seconds: int | None, more: Mapping[str, str] | None = None
 ) -> str:

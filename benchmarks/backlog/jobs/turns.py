@@ -14,8 +14,8 @@ arrives from the moment on at which that file was made, `speed` times as fast as
 it, unless it is there, once `DIR/<n>.caught_up` has appeared and the query has nothing left to do. With `bootstrap`
 the inputs are topics; with `output`, a directory, the result is written there instead of dropped. The mode `read`
 says what a result comes to that another engine has written; `small` says how long triggers take that have one row,
-for so many `batches`, with its checkpoint in the `store` of a scheme. `conf` has properties of the session that hold
-for one run.
+for so many `batches`, with its checkpoint in the `store` of a scheme; `topic` writes rows to one, in real-time
+mode or not, until `DIR/<n>.stop` appears. `conf` has properties of the session that hold for one run.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from workloads import Result
 
 WORKLOADS = {**workloads.WORKLOADS, **nexmark.QUERIES}
 OBSERVED = "output"
+WHOLE = {"batches": 1, "largest_part": 1.0}
 Request = Mapping[str, Any]
 
 
@@ -59,10 +60,9 @@ def run(spark: SparkSession, turn: Path) -> dict[str, Any]:
     with settings(spark, request.get("conf") or {}):
         if request["mode"] == "batch":
             found = batch(spark, request)
-        elif "live" in request:
-            found = live(spark, request, turn)
         else:
-            found = stream(spark, request, turn)
+            by = to_topic if request["mode"] == "topic" else live if "live" in request else stream
+            found = by(spark, request, turn)
     ended = time.time()
     spark._jvm.System.gc()
     if request.get("to_checkpoint"):
@@ -98,10 +98,10 @@ def batch(spark: SparkSession, request: Request) -> dict[str, Any]:
     result = WORKLOADS[request["workload"]]([recorded(spark, one, request) for one in request["inputs"]])
     if request.get("output"):
         results.whole_rows(result).write.json(request["output"])
-        return {"batches": 1}
+        return WHOLE
     seen = Observation(OBSERVED)
     observed(result, seen).write.format("noop").mode("overwrite").save()
-    return {"batches": 1, "output": whole_numbers(seen.get)}
+    return WHOLE | {"output": whole_numbers(seen.get)}
 
 
 def stream(spark: SparkSession, request: Request, turn: Path) -> dict[str, Any]:
@@ -138,6 +138,25 @@ def live(spark: SparkSession, request: Request, turn: Path) -> dict[str, Any]:
     query.processAllAvailable()
     query.stop()
     return outcome([json.loads(progress.json) for progress in query.recentProgress])
+
+
+def to_topic(spark: SparkSession, request: Request, turn: Path) -> dict[str, Any]:
+    """Run a workload as a query that writes its rows, as words, to the topic `out` until it is told to stop.
+
+    `real_time` is how long a batch of real-time mode lasts; None: it runs in micro-batches.
+    """
+    result = WORKLOADS[request["workload"]]([streamed(spark, one, request) for one in request["inputs"]])
+    rows = results.whole_rows(result).select(F.concat_ws(" ", *result.identity).alias("value"))
+    writer = written(rows, result.output_mode, request["workload"], str(turn.with_suffix(".checkpoint")))
+    to = {"kafka.bootstrap.servers": request["bootstrap"], "topic": request["out"]}
+    writer = writer.format("kafka").options(**to)
+    if request["real_time"]:
+        writer = writer.trigger(realTime=request["real_time"])
+    query = writer.start()
+    while not turn.with_suffix(".stop").exists():
+        query.awaitTermination(0.2)
+    query.stop()
+    return {}
 
 
 def small(spark: SparkSession, request: Request, turn: Path) -> dict[str, Any]:
@@ -201,8 +220,10 @@ def outcome(triggers: list[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what the batches of a query come to; a trigger that found nothing to do has no batch."""
     progress = [one for one in triggers if "addBatch" in one["durationMs"]]
     found = [whole_numbers(one.get("observedMetrics", {}).get(OBSERVED, {})) for one in progress]
+    records = [one["numInputRows"] for one in progress if one["numInputRows"] > 0]
     return {
-        "batches": sum(one["numInputRows"] > 0 for one in progress),
+        "batches": len(records),
+        "largest_part": max(records) / sum(records) if records else None,
         "output": {name: sum(each[name] for each in found) for name in ("rows", "hash")},
     }
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from benchmarks.chaos.end_to_end.run import storm
 from benchmarks.chaos.scenario import Bench, Scenario
-from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.results import DRIVER, Figure, Goal, Measured
 
 NAME = "end_to_end"
 FIGURES = (
@@ -42,4 +42,4 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     return {name: Measured([value], details) for name, value in values.items()}
 
 
-SCENARIO = Scenario(NAME, FIGURES, measure)
+SCENARIO = Scenario(NAME, FIGURES, measure, DRIVER)

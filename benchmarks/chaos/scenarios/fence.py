@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from benchmarks.chaos.scenario import Bench, Scenario
 from benchmarks.fence_races import raced
-from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.results import DRIVER, Figure, Goal, Measured
 
 RACES = 1_000
 FIGURES = (
@@ -28,4 +28,4 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     }
 
 
-SCENARIO = Scenario("fence", FIGURES, measure)
+SCENARIO = Scenario("fence", FIGURES, measure, DRIVER)

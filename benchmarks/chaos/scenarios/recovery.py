@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.chaos.scenario import Bench, Scenario
 from benchmarks.door.starting import by_door
 from benchmarks.local.drivers import START_SECONDS, Place, plain
-from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.results import DRIVER, Figure, Goal, Measured
 from headgate_contract import BatchControl, ControlDocument, QueryControl, RateControl, SourceControl
 from headgate_spark.engine.checkpoint import side_directory
 
@@ -84,4 +84,4 @@ def last_commit(checkpoint: Path) -> int:
     return max((int(name) for name in names if name.isdecimal()), default=-1)
 
 
-SCENARIO = Scenario("recovery", FIGURES, measure)
+SCENARIO = Scenario("recovery", FIGURES, measure, DRIVER)

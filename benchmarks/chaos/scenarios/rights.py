@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from benchmarks.chaos.scenario import Bench, Scenario
-from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.results import OPERATOR, Figure, Goal, Measured
 from support.chart import CHART, KUBERNETES, SERVED, helm
 
 Manifest = Mapping[str, Any]
@@ -81,7 +81,7 @@ def details(rights: frozenset[Right]) -> dict[str, Any]:
     }
 
 
-SCENARIO = Scenario("rights", FIGURES, measure)
+SCENARIO = Scenario("rights", FIGURES, measure, (*OPERATOR, "charts/headgate", "crds"))
 
 if __name__ == "__main__":
     for folder in sys.argv[1:]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.chaos.scenario import Bench, Scenario
-from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.results import OPERATOR, Figure, Goal, Measured
 from support.control_plane import control_plane_in
 from support.edits_on_server import begin, edited
 from support.every_field import fields
@@ -51,4 +51,4 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     }
 
 
-SCENARIO = Scenario(NAME, FIGURES, measure)
+SCENARIO = Scenario(NAME, FIGURES, measure, (*OPERATOR, "charts/headgate", "crds"))

@@ -41,4 +41,4 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     }
 
 
-SCENARIO = Scenario("stale", FIGURES, measure)
+SCENARIO = Scenario("stale", FIGURES, measure, measures=())

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.door.scenario import Bench, Scenario
-from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.results import DRIVER, Figure, Goal, Measured
 
 TESTS = "tests/door/test_cells.py"
 TEST = "test_an_unmodified_job_is_governed_and_has_the_results_of_a_plain_one"
@@ -46,4 +46,4 @@ def outcomes(report: Path) -> Mapping[str, bool]:
     }
 
 
-SCENARIO = Scenario("cells", (Figure("cells", "cells", Goal(">=", CELLS)),), measure)
+SCENARIO = Scenario("cells", (Figure("cells", "cells", Goal(">=", CELLS)),), measure, (*DRIVER, "tests/door"))

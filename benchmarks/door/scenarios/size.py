@@ -94,4 +94,5 @@ SCENARIO = Scenario(
         Figure("largest_class_methods", "methods", Goal("<=", 25)),
     ),
     measure,
+    ("spark_jobs",),
 )

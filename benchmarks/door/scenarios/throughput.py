@@ -20,7 +20,7 @@ from benchmarks.kafka.scenarios.throughput import (
     read_in_turns,
 )
 from benchmarks.kafka.turns import Pair
-from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.results import COLUMNS, Figure, Goal, Measured
 from benchmarks.local.statistics import median_interval
 
 GOAL = Goal(">=", 0.98)
@@ -52,4 +52,4 @@ def is_clear(ratios: Sequence[float], most: int) -> bool:
     return GOAL.holds(low) == GOAL.holds(high)
 
 
-SCENARIO = Scenario("throughput", (Figure("throughput_vs_plain_kafka", "ratio", GOAL),), measure)
+SCENARIO = Scenario("throughput", (Figure("throughput_vs_plain_kafka", "ratio", GOAL, COLUMNS),), measure)

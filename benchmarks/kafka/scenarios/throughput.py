@@ -19,7 +19,7 @@ from benchmarks.kafka.scenario import JOBS, Bench, Scenario, properties
 from benchmarks.kafka.turns import Pair, Reader, Run, directory, in_turns, mean_speed, ratio
 from benchmarks.local.child import Child
 from benchmarks.local.drivers import by_document, plain
-from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.results import COLUMNS, Figure, Goal, Measured
 from benchmarks.local.statistics import median, median_interval
 from headgate_contract import BatchControl, ControlDocument, QueryControl, RateControl, SourceControl
 
@@ -135,5 +135,7 @@ def compared(pairs: Sequence[Pair]) -> Measured:
 
 
 SCENARIO = Scenario(
-    "throughput", tuple(Figure(name, "ratio", Goal(">=", 0.97)) for name in FIGURES.values()), measure
+    "throughput",
+    tuple(Figure(name, "ratio", Goal(">=", 0.97), COLUMNS) for name in FIGURES.values()),
+    measure,
 )

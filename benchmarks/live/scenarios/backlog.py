@@ -15,7 +15,7 @@ from benchmarks.live.scenario import Bench as LiveBench
 from benchmarks.live.scenario import Scenario
 from benchmarks.live.traffic import Output, Seen, Sender, Written, reading
 from benchmarks.local.child import Child
-from benchmarks.local.results import Figure, Goal, Measured, Report
+from benchmarks.local.results import COLUMNS, Figure, Goal, Measured, Report
 from benchmarks.local.statistics import divided, rotated
 from support.kafka_records import Ramp, fill
 
@@ -131,7 +131,7 @@ def longest_silence(output: Output, began: float) -> float:
 SCENARIO = Scenario(
     "backlog",
     (
-        Figure("realtime_backlog_vs_plain_realtime", "ratio", Goal(">=", 5)),
+        Figure("realtime_backlog_vs_plain_realtime", "ratio", Goal(">=", 5), COLUMNS),
         Figure("realtime_backlog_by_rows_vs_plain_realtime", "ratio", Report()),
         Figure("realtime_switch_gap_seconds", "s", Goal("<=", 5)),
     ),

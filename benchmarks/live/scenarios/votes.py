@@ -208,4 +208,4 @@ def _line(scraped: tuple[bool, Observation]) -> bytes:
     return json.dumps({"t": scraped[1].t, "query": "delays", "sources": {"flights": members}}).encode()
 
 
-SCENARIO = Scenario("votes", (Figure("votes_agree", "%", Goal(">=", 100)),), measure)
+SCENARIO = Scenario("votes", (Figure("votes_agree", "%", Goal(">=", 100)),), measure, measures=())

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.results import Figure, Goal, Measured, Since
 from benchmarks.local.statistics import divided, median, percentile
 from benchmarks.operator.measuring import drivers
 from benchmarks.operator.process import Operator, Scrape, operator, problems
@@ -30,8 +30,8 @@ FULL = 10_000
 TICK_SECONDS = 5
 LOOK = {"source": "Prometheus"}
 """The looks that are timed; those at drivers themselves are of other applications, and there are none."""
-TIMED_ALONE = "03542128"
-"""Since this commit `LOOK` is timed alone: before, half of the looks were at no driver, and took no time."""
+TIMED_ALONE = Since("03542128", "2026-11-29")
+"""`LOOK` is timed alone: before, half of the looks were at no driver, and took no time."""
 COLLECTED_AT = "800"
 """`GOGC` of control plane and Prometheus while ticks are timed, twice that of other scenarios. Marking the heap of an
 API server with ten thousand applications takes a core for two to three seconds, and every tick that meets it."""

@@ -14,7 +14,7 @@ from benchmarks.door.scenarios.streams import OWN_OF_SPARK, look, run
 from benchmarks.door.starting import by_door, processes
 from benchmarks.kafka.scenario import properties
 from benchmarks.local.drivers import Place, publish
-from benchmarks.local.results import Figure, Goal, Measured, Report
+from benchmarks.local.results import DRIVER, Figure, Goal, Measured, Report
 from benchmarks.soak.scenario import Bench, Look, Scenario, figures, slopes
 from headgate_contract import AlignmentControl, ControlDocument, QueryControl, SourceControl
 
@@ -136,4 +136,5 @@ SCENARIO = Scenario(
         *figures("soak", REPORTED, Report()),
     ),
     measure,
+    DRIVER,
 )

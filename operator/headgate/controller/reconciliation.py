@@ -188,9 +188,7 @@ class Reconciliation:
         """
         memory = self._record.memory
         if memory is None:
-            recalled = recall(self._ports, self._complain)
-            self._record.executors.recall(recalled.kept.hindrance)
-            return taken_over(recalled, self._ports.write_policy, self._sight.now)
+            return taken_over(recall(self._ports, self._complain), self._ports.write_policy, self._sight.now)
         if (until := self._sight.unchanged_until) is not None:
             memory = replace(memory, kept=memory.kept.unchanged_until(until))
         shown = digest_of(self._sight.application.get("status"))
@@ -246,8 +244,8 @@ class Reconciliation:
             record.untold = trouble = telling_trouble(error, before, now)
             if trouble.is_certain and (before is None or not before.is_certain):
                 # What was to be told is announced already, and would be the last word of it.
-                obstacle = trouble.obstacle
-                event = Event(at=now, reason=obstacle.reason, message=obstacle.message, is_warning=True)
+                reason, message = trouble.obstacle.reason, trouble.obstacle.message
+                event = Event(at=now, reason=reason, message=message, topic=(), is_warning=True)
                 self._ports.reports.tell(event)
         elif error is None and record.untold is not None:
             record.untold, record.is_surprised = None, True

@@ -15,7 +15,7 @@ from headgate.adapters.kubernetes.pods import attempt_of, is_ended
 from headgate.adapters.kubernetes.properties import DriverDefaults
 from headgate.adapters.kubernetes.writer import FRESH_SECONDS
 from headgate.adapters.metrics.driver_poller import DriverPoller
-from headgate.adapters.metrics.poller import ChosenPoller, NoPrometheus
+from headgate.adapters.metrics.poller import ChosenPoller
 from headgate.adapters.metrics.prometheus.client import PrometheusOptions
 from headgate.adapters.metrics.prometheus.poller import PrometheusPoller
 from headgate.controller.cluster import Controller
@@ -67,7 +67,7 @@ async def cluster_operator(
     )
     drivers = DriverPoller(lambda key: located(controller.cache.pods(key)))
     asked = prometheus_options(settings)
-    prometheus = NoPrometheus() if asked is None else PrometheusPoller(asked, queried=metrics.queried)
+    prometheus = None if asked is None else PrometheusPoller(asked, queried=metrics.queried)
     poller = ChosenPoller(prometheus, drivers)
     events = Outbox(EventRecorder(cluster, settings.identity))
     controller = Controller(cluster, poller, options, events, decided=decided, refused=refused)

@@ -48,6 +48,8 @@ UNKNOWN_NAME = "UnknownName"
 """The resource names a query or a source that the job does not have, or an annotation one that it does not list."""
 CHECKPOINT_UNFENCED = "CheckpointUnfenced"
 """Nothing, or not enough, keeps a second driver off a checkpoint."""
+UNHEEDED_SETTING = "UnheededSetting"
+"""A source cannot do what a setting asks for, and its query runs without."""
 CONTROL_UNREAD = "ControlUnread"
 """A driver cannot act by its control document, has no other, and reads nothing until it has."""
 UNKNOWN_SETTING = "UnknownSetting"
@@ -78,7 +80,7 @@ def changes(
     if not is_told and is_new and plan.step.state is State.RUNNING:
         generation = plan.document.generation
         message = f"the running driver gets new settings, without a restart: control document {generation}"
-        yield Event(at=seen.now, reason=CONTROL_PUBLISHED, message=message)
+        yield Event(at=seen.now, reason=CONTROL_PUBLISHED, message=message, topic=())
     if before.executor_instances not in (None, after.executor_instances):
         message = f"executors: {before.executor_instances} before, {after.executor_instances} now"
         yield Event(at=seen.now, reason=EXECUTORS_CHANGED, message=message)
@@ -93,11 +95,13 @@ def _life(before: SparkApplicationStatus, seen: Seen, plan: Plan) -> Iterator[Ev
     if isinstance(step.action, Start) and is_unexpected and driver is not None and driver.exit is not None:
         how = "ended" if driver.exit.code is None else f"ended with exit code {driver.exit.code}"
         note = "" if driver.exit.note is None else f" ({driver.exit.note})"
-        message = f"attempt {driver.attempt} {how}{note}"
-        yield Event(at=seen.now, reason=DRIVER_ENDED, message=message, is_warning=True)
+        end, message = (driver.exit.code, driver.exit.note), f"attempt {driver.attempt} {how}{note}"
+        yield Event(at=seen.now, reason=DRIVER_ENDED, message=message, topic=end, is_warning=True)
     is_told_as_choice = plan.choice is not None and plan.choice.reason is ConfReason.RESTARTING
     if step.reason is not StepReason.REVISION_CHANGED or not is_told_as_choice:
-        yield Event(at=seen.now, reason=step.reason, message=step.message, is_warning=step.state in _SETBACKS)
+        history, is_warning = step.history, step.state in _SETBACKS
+        topic = (step.state, history.disrupted, history.exit_code, history.exit_note)
+        yield Event(at=seen.now, reason=step.reason, message=step.message, topic=topic, is_warning=is_warning)
 
 
 def _failures(before: SparkApplicationStatus, after: SparkApplicationStatus, seen: Seen) -> Iterator[Event]:
@@ -140,8 +144,9 @@ def _conf_changes(before: SparkApplicationStatus, seen: Seen, plan: Plan) -> Ite
     if choice is None or choice.reason not in WORTH_AN_EVENT:
         return
     if was is None or was.reason != choice.reason:
-        is_warning = choice.reason is ConfReason.INEFFECTIVE_RESTART
-        yield Event(at=seen.now, reason=choice.reason, message=sentence(choice, seen), is_warning=is_warning)
+        message, is_warning = sentence(choice, seen), choice.reason is ConfReason.INEFFECTIVE_RESTART
+        topic = (choice.conf.in_force,)
+        yield Event(at=seen.now, reason=choice.reason, message=message, topic=topic, is_warning=is_warning)
 
 
 def _metrics_changes(
@@ -152,7 +157,9 @@ def _metrics_changes(
     if now is None or (was is not None and was.status is now.status):
         return
     if now.status is ConditionStatus.FALSE:
-        yield Event(at=seen.now, reason=now.reason, message=now.message, is_warning=True, is_minor=True)
+        yield Event(
+            at=seen.now, reason=now.reason, message=now.message, topic=(), is_warning=True, is_minor=True
+        )
     elif now.status is ConditionStatus.TRUE and before.says("MetricsAvailable", ConditionStatus.FALSE):
         yield Event(at=seen.now, reason=now.reason, message="metrics are back", is_minor=True)
 
@@ -211,6 +218,7 @@ def complaints(application: SparkApplication, seen: Seen) -> Iterator[Problem]:
     yield from (Problem(CONTROL_UNREAD, message) for message in driver.control_unread)
     yield from (Problem(UNKNOWN_SETTING, message) for message in driver.control_unknown)
     yield from (Problem(CHECKPOINT_UNFENCED, message) for message in driver.unfenced)
+    yield from (Problem(UNHEEDED_SETTING, message) for message in driver.unheeded)
     expected, found = application.spec.spark_version, driver.spark_version
     if expected is not None and found is not None and not f"{found}.".startswith(f"{expected}."):
         yield Problem(

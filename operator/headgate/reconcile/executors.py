@@ -47,8 +47,11 @@ def executors_missing(seen: Seen, plan: Plan, memory: LoopMemory) -> Untimed | N
         return None
     shortage = _shortage(seen, plan, memory)
     if shortage is not None and seen.now >= shortage.since + PATIENCE_SECONDS:
-        hindrance = _hindrance(seen)
-        return Untimed(EXECUTORS_MISSING, TRUE, hindrance.reason, f"{shortage.text}: {hindrance.message}")
+        before = None if seen.has_seen_executors else _missing_before(plan, memory)
+        if before is None or before.reason == NOT_REGISTERED:  # else a process before this one has seen them
+            why = _hindrance(seen)
+            before = Untimed(EXECUTORS_MISSING, TRUE, why.reason, f"{shortage.text}: {why.message}")
+        return before
     if shortage is not None:
         return Untimed(EXECUTORS_MISSING, FALSE, EXECUTORS_AWAITED, shortage.text)
     if seen.metrics is not None and seen.metrics.executors is not None:
@@ -96,14 +99,6 @@ def is_short(memory: LoopMemory, now: float) -> bool:
     """Return whether it is worth looking what keeps executors away."""
     since = memory.executors_short_since
     return since is not None and now >= since + PATIENCE_SECONDS
-
-
-def hindrance_told(seen: Seen, plan: Plan, memory: LoopMemory) -> Problem | None:
-    """Return what the condition tells of their pods, so that a loop that starts says the same until it has looked."""
-    if seen.hindrance is None:
-        return None
-    said = executors_missing(seen, plan, memory)
-    return seen.hindrance if said is not None and said.status is TRUE else None
 
 
 def _shortage(seen: Seen, plan: Plan, memory: LoopMemory) -> Shortage | None:

@@ -14,7 +14,7 @@ from headgate.api.status import SparkApplicationStatus
 from headgate.decision.backlog_conf import BacklogConf
 from headgate.decision.driver import History
 from headgate.decision.memory import Memory as Latches
-from headgate.reconcile.ports import Outage, Problem, WritePolicy
+from headgate.reconcile.ports import Outage, WritePolicy
 from headgate.reconcile.readings import DriverMetrics
 from headgate.reconcile.track import Track
 from headgate_contract import ControlDocument
@@ -38,8 +38,6 @@ class Kept:
     keeps_votes: frozenset[str] = frozenset()
     """Queries that were restarted for no other reason than a verdict, and have not begun to run since: the
     first votes of that run go on from those of the run before."""
-    hindrance: Problem | None = None
-    """What the pods of executors have shown that are missing, where the status says so."""
     refused: str = ""
     """Digest of why the spec cannot be acted on, as a person was told last; empty: it can."""
 
@@ -51,12 +49,11 @@ class Kept:
         """Return whether a loop that starts again with `saved` could decide otherwise.
 
         A dwell clock says at each tick when its value was last known. A loop that starts again only has to
-        know that within what it would bear as a gap. What keeps executors away decides nothing, and goes with the
-        status that tells it.
+        know that within what it would bear as a gap.
         """
         if self == saved:
             return False
-        if _without_clocks(self) != replace(_without_clocks(saved), hindrance=self.hindrance):
+        if _without_clocks(self) != _without_clocks(saved):
             return True
         pairs = zip(_clocks(self), _clocks(saved), strict=True)
         gaps = (abs(now.known_at - then.known_at) for (_, now), (_, then) in pairs)
@@ -99,8 +96,6 @@ class Kept:
             "backlogConf": encode(self.backlog_conf),
             "keepsVotes": sorted(self.keeps_votes),
         }
-        if self.hindrance is not None:
-            document["hindrance"] = self.hindrance._asdict()
         if self.refused:
             document["refused"] = self.refused
         return document
@@ -122,7 +117,6 @@ class Kept:
             generation=part("generation", _count, 0),
             backlog_conf=part("backlogConf", partial(decode, BacklogConf), BacklogConf()),
             keeps_votes=part("keepsVotes", _names, frozenset()),
-            hindrance=part("hindrance", _problem, None),
             refused=part("refused", _text, ""),
         )
 
@@ -169,12 +163,6 @@ def _text(document: Any) -> str:
     if type(document) is not str:
         raise ValueError(f"expected a text, got {document!r:.40}")
     return document
-
-
-def _problem(document: Any) -> Problem:
-    if not isinstance(document, dict):
-        raise ValueError(f"expected an object, got {document!r:.40}")  # noqa: TRY004  as of all that is damaged
-    return Problem(_text(document.get("reason")), _text(document.get("message")))
 
 
 def _latches(document: Any) -> dict[str, Latches]:

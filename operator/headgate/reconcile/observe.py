@@ -50,6 +50,8 @@ class Seen:
     """By query of the resource."""
     hindrance: Problem | None
     """What keeps executors away, by what their pods show."""
+    has_seen_executors: bool
+    """Whether this process has looked at those pods."""
 
     @property
     def living_driver(self) -> SeenDriver | None:
@@ -121,6 +123,7 @@ def observe(
             for query in application.spec.queries
         },
         hindrance=ports.executors.hindrance(),
+        has_seen_executors=ports.executors.were_seen(),
     )
     return seen, memory
 

@@ -12,7 +12,7 @@ from, such as a disk that cannot be written.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from headgate.api.status import SparkApplicationStatus
 from headgate.decision.driver import Obstacle, SeenDriver
@@ -121,9 +121,15 @@ class ExecutorPods(Protocol):
     def hindrance(self) -> Problem | None:
         """Return what keeps them from it; `None` where nothing is known to."""
 
+    def were_seen(self) -> bool:
+        """Return whether they were looked at since this process runs."""
+
 
 class NoExecutorPods(ExecutorPods):
     """There are none where the driver does all the work itself: nothing is known of them."""
+
+    def were_seen(self) -> bool:
+        return True
 
 
 class Metrics(Protocol):
@@ -153,6 +159,9 @@ class Store(Protocol):
         """Keep `document`; when this returns, it survives a crash of the loop."""
 
 
+Topic: TypeAlias = tuple[str | int | None, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """Something happened that a person would want to know."""
@@ -161,6 +170,9 @@ class Event:
     reason: str
     """PascalCase, as in conditions."""
     message: str
+    topic: Topic | None = None
+    """What it is about, beyond its reason; `None`: what its message says. Of one topic it is said again, whatever the
+    message."""
     is_warning: bool = False
     is_minor: bool = False
     """Whether it may be lost where thousands of applications have something to tell at once."""

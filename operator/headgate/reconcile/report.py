@@ -11,7 +11,7 @@ from headgate.api.application import SparkApplication
 from headgate.api.status import SparkApplicationStatus
 from headgate.reconcile.decide import Plan
 from headgate.reconcile.events import changes, complaints
-from headgate.reconcile.executors import executors_short_since, hindrance_told
+from headgate.reconcile.executors import executors_short_since
 from headgate.reconcile.memory import LoopMemory
 from headgate.reconcile.observe import Seen
 from headgate.reconcile.ports import Event, Ports, WritePolicy
@@ -43,10 +43,7 @@ def report(
     for event in events:
         ports.reports.tell(event)
     short_since = executors_short_since(seen, plan, memory)
-    kept, hindrance = memory.kept, hindrance_told(seen, plan, memory)
-    if kept.hindrance != hindrance:
-        kept = replace(kept, hindrance=hindrance)
-    memory = replace(memory, kept=kept, status=status, complaints=in_vain, executors_short_since=short_since)
+    memory = replace(memory, status=status, complaints=in_vain, executors_short_since=short_since)
     if (told := _written(status, memory, ports.write_policy, seen.now)) is not None:
         ports.reports.write(status)
         memory = told

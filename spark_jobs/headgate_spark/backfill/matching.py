@@ -59,7 +59,7 @@ class Side:
     """One input of a join."""
 
     name: str
-    """What messages call it."""
+    """What messages call it, and Spark its stream where a query's streams must have names."""
     source: Source
     """Where its rows are read, before the cut and from the cut on."""
     event_time: str
@@ -98,7 +98,7 @@ class Side:
         return self.prepare(self.source.history(spark, cut, -(-since // 1000)))
 
     def live(self, spark: SparkSession, cut: Cut) -> DataFrame:
-        return self.prepare(self.source.live(spark, cut))
+        return self.prepare(self.source.live(spark, cut, self.name))
 
 
 @dataclass(frozen=True)

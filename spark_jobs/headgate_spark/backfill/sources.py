@@ -7,6 +7,7 @@ every start, whatever has arrived meanwhile. No row is in both parts, and none i
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
+from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.utils import to_str
 
 from headgate_spark.backfill import kafka_history
@@ -42,8 +44,16 @@ class Source(Protocol):
     def history(self, spark: SparkSession, cut: Cut) -> DataFrame:
         """Return the rows before the cut, as a batch."""
 
-    def live(self, spark: SparkSession, cut: Cut) -> DataFrame:
-        """Return the rows from the cut on, as a stream."""
+    def live(self, spark: SparkSession, cut: Cut, name: str) -> DataFrame:
+        """Return the rows from the cut on, as a stream of that name where Spark wants names."""
+
+
+def reader_of(spark: SparkSession, name: str) -> DataStreamReader:
+    """Return a reader whose stream has a name where each stream of a query must have one; of its characters Spark
+    takes letters, digits and underscores."""
+    reader = spark.readStream
+    is_wanted = str(spark.conf.get(_EVOLUTION, "false")).lower() == "true"
+    return reader.name(re.sub(r"\W", "_", name, flags=re.ASCII)) if is_wanted else reader
 
 
 @dataclass(frozen=True)
@@ -85,11 +95,12 @@ class Kafka:
         given = {name: value for name, value in self.options.items() if name.lower() != "startingoffsets"}
         return _in_columns(spark, {**given, **of_cut, "startingOffsets": json.dumps(begins)})
 
-    def live(self, spark: SparkSession, cut: Cut) -> DataFrame:
+    def live(self, spark: SparkSession, cut: Cut, name: str) -> DataFrame:
         """Return the records from the cut on, as a stream; partitions that have come since from their beginning."""
         now, ends = self._kept(spark), kafka_history.ends_of(cut)
         begin = {topic: {p: ends.get(topic, {}).get(p, EARLIEST) for p in now[topic]} for topic in now}
-        reader = spark.readStream.format("kafka").options(**self.options).option("subscribe", self.subscribe)
+        reader = reader_of(spark, name).format("kafka").options(**self.options)
+        reader = reader.option("subscribe", self.subscribe)
         return reader.option("startingOffsets", json.dumps(begin)).load()
 
     def goes_by_timestamp(self, history: DataFrame, event_time: Column, since: Micros) -> bool:
@@ -122,6 +133,7 @@ class Kafka:
 
 
 _COLUMNAR = "spark.headgate.columnarKafka"
+_EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 _ALONE = {"enable.auto.commit": "false", "allow.auto.create.topics": "false"}
 
 
@@ -223,9 +235,9 @@ class Files:
             )
         return rows.filter(_is_one_of(cut))
 
-    def live(self, spark: SparkSession, cut: Cut) -> DataFrame:
+    def live(self, spark: SparkSession, cut: Cut, name: str) -> DataFrame:
         """Return the rows of all other files, as a stream. The files of the history are listed, but not read."""
-        return self._read(spark.readStream).filter(~_is_one_of(cut))
+        return self._read(reader_of(spark, name)).filter(~_is_one_of(cut))
 
     def _read(self, reader: Any) -> DataFrame:
         try:
@@ -285,5 +297,5 @@ class Parts:
     def history(self, spark: SparkSession, cut: Cut) -> DataFrame:  # noqa: ARG002
         return self.history_rows
 
-    def live(self, spark: SparkSession, cut: Cut) -> DataFrame:  # noqa: ARG002
+    def live(self, spark: SparkSession, cut: Cut, name: str) -> DataFrame:  # noqa: ARG002
         return self.live_rows

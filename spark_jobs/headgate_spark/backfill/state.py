@@ -55,7 +55,7 @@ def initial_state(
     root = staging(checkpoint)
     with open_journal(spark, checkpoint, {"initial state": str(source)}) as journal:
         cut = journal.step("cut", lambda: _cut(spark, source))
-        live = source.live(spark, cut)
+        live = source.live(spark, cut, "live")
         refuse(refusals.mode("live", is_stream=live.isStreaming))
         journal.step("state", lambda: _write(compute(source.history(spark, cut)), root))
         journal.see_results(spark, "state")

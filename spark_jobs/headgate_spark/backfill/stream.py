@@ -21,6 +21,7 @@ from headgate_spark.backfill.horizon import Horizon, micros
 from headgate_spark.backfill.matching import LEFT, RIGHT, Matching, Side, column
 from headgate_spark.backfill.parquet import write
 from headgate_spark.backfill.refusals import BackfillError
+from headgate_spark.backfill.sources import reader_of
 
 REPLAYED = "_headgate_replayed"
 """Of a row that was before the cut."""
@@ -62,19 +63,19 @@ def continued(
     right = _whole(spark, matching.right, right_live, f"{staged.root}/{REPLAYED_RIGHT}")
     joined = matching.joined(left, right, matching.how).filter(_is_new(matching))
     result = matching.result(joined, left_live, right_live)
-    return result.union(_read(spark, result.schema, f"{staged.root}/{OUTPUT}"))
+    return result.union(_read(spark, result.schema, f"{staged.root}/{OUTPUT}", "history"))
 
 
 def _whole(spark: SparkSession, side: Side, live: DataFrame, path: str) -> DataFrame:
     """Return the rows of a side that the join has to know, with one watermark above them."""
-    replayed = _read(spark, live.schema, path).withColumn(REPLAYED, F.lit(True))
+    replayed = _read(spark, live.schema, path, f"{side.name}_replayed").withColumn(REPLAYED, F.lit(True))
     rows = live.withColumn(REPLAYED, F.lit(False)).unionByName(replayed)
     return rows.withWatermark(side.event_time, f"{micros(side.delay) // 1000} milliseconds")
 
 
-def _read(spark: SparkSession, schema: StructType, path: str) -> DataFrame:
+def _read(spark: SparkSession, schema: StructType, path: str, name: str) -> DataFrame:
     try:
-        return spark.readStream.schema(schema).parquet(path)
+        return reader_of(spark, name).schema(schema).parquet(path)
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
             raise BackfillError(

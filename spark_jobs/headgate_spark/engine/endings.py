@@ -53,6 +53,8 @@ class Endings:
         self.too_large: dict[str, BatchTooLarge] = {}
         """By the folder beside the checkpoint: batches that failed for want of memory so often that another try would
         only repeat it. A query of the same name may be on another checkpoint."""
+        self._refusals: dict[str, BatchTooLarge] = {}
+        """By run: for which of them it was refused."""
         self.gave_up = False
         """Whether the job tried one of them once more all the same, and the driver is ended for it."""
         self.unnoted_memory: set[str] = set()
@@ -62,8 +64,8 @@ class Endings:
 
     # Runs that begin ---------------------------------------------------------------------------------
 
-    def takes_up(self, run: QueryRun) -> None:
-        """A run is about to begin where an earlier one has ended; `too_large` has it then if it may not."""
+    def takes_up(self, run: QueryRun) -> BatchTooLarge | None:
+        """A run is about to begin where an earlier one has ended. Returns for which of `too_large` it may not."""
         folder = run.state.folder
         before = self.too_large.get(folder)
         if before is not None and not run.memory.repeats(before.failure):
@@ -72,6 +74,7 @@ class Endings:
             self._note_too_large(run, run.memory.last_run_was_killed())
         put_last(self._taken_up, folder, None)
         trim(self._taken_up, MOST_TAKEN_UP)
+        return self.too_large.get(folder)
 
     def begins_again(self, query: str) -> None:
         """A query runs again: how it has ended before explains nothing any more."""
@@ -84,8 +87,10 @@ class Endings:
         if not error.by_this_driver:
             self.checkpoint_in_use = str(error)
 
-    def give_up(self) -> None:
-        """The job has tried once more what is in `too_large`: the driver is ended."""
+    def give_up(self, run_id: str, found: BatchTooLarge) -> None:
+        """The job has tried once more what is in `too_large`, and the run is refused for it: the driver is ended."""
+        put_last(self._refusals, run_id, found)
+        trim(self._refusals, MOST)
         self.gave_up = True
         self._services.give_up()
 
@@ -110,7 +115,7 @@ class Endings:
         if explanation is not None and FENCED in f"{run.started.failure}\n{run.started.causes}":
             self.checkpoint_in_use = explanation
         if explanation is not None:
-            self.failed(run.name, explanation if too_large is None else too_large.message)
+            self._failed_of(run.name, explanation if too_large is None else too_large.message)
         with run.lock:
             problem = left_unread(run)
         if problem is not None:
@@ -130,13 +135,16 @@ class Endings:
         for name in dropped:
             self._services.observer.forget(name)
 
-    def failed(self, query: str, explanation: str) -> None:
-        """A query has failed, with or without a run; of one that runs again by now only the log tells."""
+    def failed_to_begin(self, run_id: str, query: str, failure: str) -> None:
+        """A query has failed before it had a run, of an exception with this text."""
+        refusal = self._refusals.pop(run_id, None)  # a long one comes back cut short
+        self._failed_of(query, told(query, failure, {}) if refusal is None else refusal.message)
+
+    def _failed_of(self, query: str, explanation: str) -> None:
+        """Keep what a query has failed of; of one that runs again by now only the log tells."""
         if all(run.name != query for run in self._open_runs()):
-            refusals = (found.message for found in self.too_large.values())  # a long one comes back cut short
-            whole = next((message for message in refusals if message.startswith(explanation)), explanation)
             with self._lock:
-                put_last(self._failed, query, whole)
+                put_last(self._failed, query, explanation)
                 trim(self._failed, MOST)
         log.error("query failed", explanation=explanation)
 

@@ -24,13 +24,13 @@ from headgate_spark.engine.checkpoint import CheckpointInUseError, CheckpointLoc
 from headgate_spark.engine.checkpoint_state import CheckpointState
 from headgate_spark.engine.delivery import Delivery
 from headgate_spark.engine.endings import Endings
-from headgate_spark.engine.failures import told
 from headgate_spark.engine.fencing import UNFENCED
 from headgate_spark.engine.protocol import Asking, handle_of, latest_of
 from headgate_spark.engine.queries import begun, called, without_class
 from headgate_spark.engine.questions import Field, Verb
 from headgate_spark.engine.records import follow
 from headgate_spark.engine.run import QueryRun
+from headgate_spark.engine.run_memory import BatchTooLarge
 from headgate_spark.engine.run_table import Openings, RunTable
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.settings import SettingsError
@@ -92,7 +92,7 @@ class Governor:
         if run is not None:
             self._over(run, failure)
         elif name is not None and failure is not None and not self.endings.has_kept(run_id):
-            self.endings.failed(name, told(name, without_class(json.loads(failure)["failure"]), {}))
+            self.endings.failed_to_begin(run_id, name, without_class(json.loads(failure)["failure"]))
 
     def opened(self, handle: int, descriptor: str) -> str:
         """A stream was opened. Answers `ok`, `resume:` and where it goes on, or `refuse:` and why.
@@ -114,9 +114,9 @@ class Governor:
             return protocol.refuse(str(error))
         except SettingsError as error:
             return protocol.refuse(str(error))
-        if run is None:
-            self.endings.give_up()
-            return protocol.refuse(self.endings.too_large[side_directory(described.checkpoint)].message)
+        if isinstance(run, BatchTooLarge):
+            self.endings.give_up(described.run_id, run)
+            return protocol.refuse(run.message)
         with run.lock:
             try:
                 run.open(described)
@@ -255,13 +255,13 @@ class Governor:
             log.exception("planner call failed; the source is held")
             raise
 
-    def _run_of(self, described: Descriptor, name: str) -> QueryRun | None:
-        """Return the run; `None`: with what earlier runs left, another try would only repeat a failure.
+    def _run_of(self, described: Descriptor, name: str) -> QueryRun | BatchTooLarge:
+        """Return the run; or what another try would only repeat, with what earlier runs left.
 
         Raises `CheckpointInUseError`, and `SettingsError` for properties of the fence that make no sense.
         """
 
-        def make() -> QueryRun | None:
+        def make() -> QueryRun | BatchTooLarge:
             if (run := self.table.run(described.run_id)) is not None:
                 return run
             lock = self._services.acquire_lock(described.checkpoint)
@@ -273,7 +273,9 @@ class Governor:
 
         return self._openings.get(described.run_id, make)
 
-    def _new_run(self, described: Descriptor, name: str, lock: CheckpointLock | None) -> QueryRun | None:
+    def _new_run(
+        self, described: Descriptor, name: str, lock: CheckpointLock | None
+    ) -> QueryRun | BatchTooLarge:
         services = self._services
         checkpoint = services.open_checkpoint(described)
         fence = services.open_fence(described, checkpoint, lock is not None)
@@ -285,11 +287,10 @@ class Governor:
         if gauge is not None:
             run.memory.measure(gauge, described)
         state.resume(run.memory.settings, with_topics=services.open_topic_ids is not None)
-        self.endings.takes_up(run)
-        if folder in self.endings.too_large:
+        if (too_large := self.endings.takes_up(run)) is not None:
             run.close()
             state.release()
-            return None
+            return too_large
         self.table.add(run)
         self.endings.begins_again(name)
         return run

@@ -253,6 +253,8 @@ class OpenSource:
         The text is empty where it only has not answered for long. That says something of Kafka alone: to list many
         files takes its time.
         """
+        if failure is not None and self.topics is not None:
+            self.topics.lost_sight()  # the shim may have seen it between two plannings
         if failure == "" and (self.descriptor.format != "kafka" or self.out_of_reach is not None):
             return
         problem = None if failure is None else out_of_reach(query, self.name, self.descriptor, failure)

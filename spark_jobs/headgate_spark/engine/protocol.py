@@ -14,7 +14,7 @@ from headgate_contract.newer import dataclass
 from headgate_spark.engine.questions import Field
 from headgate_spark.planner.lease import Lease
 
-PROTOCOL = 14
+PROTOCOL = 15
 """Which form of the words is spoken here; `PROTOCOL` in `Shim.java` is its like."""
 
 
@@ -160,10 +160,13 @@ def real_time(seconds: float) -> str:
     return f"realtime:{round(seconds * 1000)}"
 
 
-def lease(leased: Lease, watched: Iterable[int]) -> str:
-    """Return the answer that holds all streams of the query without a question; `watched` are looked at meanwhile."""
-    handles = ",".join(map(str, watched))
-    return f"lease:{math.ceil(leased.seconds * 1000)}:{round(leased.look_seconds * 1000)}:{handles}"
+def lease(leased: Lease, watched: Mapping[int, int | None]) -> str:
+    """Return the answer that holds all streams of the query without a question.
+
+    `watched` are looked at meanwhile: more unread records than that end it, or (`None`) anything new.
+    """
+    listed = ",".join(f"{handle}" if most is None else f"{handle}={most}" for handle, most in watched.items())
+    return f"lease:{math.ceil(leased.seconds * 1000)}:{round(leased.look_seconds * 1000)}:{listed}"
 
 
 def at_most(count: int, unit: str) -> str:

@@ -21,6 +21,7 @@ from headgate_spark.engine.delivery import Delivery
 from headgate_spark.engine.queries import Started
 from headgate_spark.engine.refusals import unplanned
 from headgate_spark.engine.run import QueryRun
+from headgate_spark.engine.run_memory import BatchTooLarge
 from headgate_spark.engine.strangers import Strangers
 
 log = structlog.get_logger("headgate")
@@ -105,6 +106,11 @@ class RunTable:
         """What is said of queries and sources that the job does not have, each as a sentence."""
         of_sources = (problem for run in self.runs for problem in run.settings.unmatched)
         return [*self.strangers.sentences, *of_sources]
+
+    @property
+    def unheeded(self) -> list[str]:
+        """What is said of sources that they cannot do, each as a sentence."""
+        return [f"query {run.name}: {problem}" for run in self.runs for problem in run.settings.unheeded]
 
     @property
     def unfenced(self) -> list[str]:
@@ -247,9 +253,9 @@ class Openings:
     def __init__(self, wait_seconds: float = WAIT_SECONDS) -> None:
         self._wait_seconds = wait_seconds
         self._lock = threading.Lock()
-        self._under_way: dict[str, Future[QueryRun | None]] = {}
+        self._under_way: dict[str, Future[QueryRun | BatchTooLarge]] = {}
 
-    def get(self, run_id: str, make: Callable[[], QueryRun | None]) -> QueryRun | None:
+    def get(self, run_id: str, make: Callable[[], QueryRun | BatchTooLarge]) -> QueryRun | BatchTooLarge:
         """Return what `make` gives, or what the call gives that is making it already.
 
         Raises what `make` raises, for whoever waits as well, and `StillUnderWayError` where it takes long. `make`
@@ -258,7 +264,7 @@ class Openings:
         with self._lock:
             other = self._under_way.get(run_id)
             if other is None:
-                mine: Future[QueryRun | None] = Future()
+                mine: Future[QueryRun | BatchTooLarge] = Future()
                 self._under_way[run_id] = mine
         if other is not None:
             return self._awaited(other)
@@ -271,7 +277,7 @@ class Openings:
                 del self._under_way[run_id]
         return mine.result()
 
-    def _awaited(self, made: Future[QueryRun | None]) -> QueryRun | None:
+    def _awaited(self, made: Future[QueryRun | BatchTooLarge]) -> QueryRun | BatchTooLarge:
         try:
             return made.result(self._wait_seconds)
         except NotInTimeError:

@@ -115,6 +115,20 @@ class LagVotes:
                 if latch.dwell is not None:
                     self._look_again(latch.dwell.since + rule.dwell_seconds, now)
 
+    def begins_above(self, name: str) -> float | None:
+        """Return what the pending records of a source must exceed for it to say yes, at once or after a dwell.
+
+        `None`: it says so already, is not asked for them, or may not say so again.
+        """
+        backlog = self.sources.get(name)
+        if backlog is None or backlog.pending_records is None:
+            return None
+        answer = self._latches.get((name, LagVoter.PENDING_RECORDS), UNHEARD).answer
+        rule = self._rule(LagVoter.PENDING_RECORDS)
+        if answer or (answer is False and not rule.is_allowed):
+            return None
+        return rule.threshold(backlog.pending_records) if answer is False else backlog.pending_records
+
     def _look_again(self, at: float, now: float) -> None:
         if at > now:
             self.changes_at = min(self.changes_at, at)

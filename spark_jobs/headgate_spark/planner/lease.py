@@ -8,7 +8,8 @@ may hold by itself, as long as what the sources have is what it was. A lease hol
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import field, replace
 
 from headgate_contract.held import HeldBy
 from headgate_contract.newer import dataclass
@@ -17,6 +18,9 @@ from headgate_spark.planner.state import QueryState
 
 MAX_SECONDS = 1.0
 """Spark runs its own chores at a trigger: no-data batches of timers, idle events, `processAllAvailable`."""
+VOTE_LOOK_SECONDS = 0.15
+"""Between two looks at a source whose pending records may put the query into backlog, whatever its interval is. What
+crosses a threshold waits for the next look, and some hundredths of a second for its planning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +28,9 @@ class Lease:
     """Every source of the query holds."""
 
     seconds: float
-    watched: tuple[str, ...] = ()
-    """Sources that may read: if one of them has something new, the lease is over."""
+    watched: Mapping[str, int | None] = field(default_factory=dict)
+    """Sources that are looked at, and how many pending records of one are too many: with more the lease is over.
+    `None`: with anything new."""
     look_seconds: float = 0.0
     """How often they are looked at."""
 
@@ -41,17 +46,20 @@ def lease_of(query: QueryState, held: HeldBy | None, now: float) -> Lease | None
 
     `held` is why nothing was planned in it; `None`: the gate is open, and there is nothing to read. Sources that can
     be counted are then looked at by the shim, at each trigger at most; one that cannot was asked, and is left alone.
+    At a closed gate it looks at those that may put the query into backlog.
     """
     lease: Lease | None = None
+    votes = query.vote_watch
     if held is not None:
         if held.closes_the_gate:
-            lease = Lease(MAX_SECONDS).until(min(query.is_open_at(now), query.survey_at), now)
+            lease = Lease(MAX_SECONDS, votes, VOTE_LOOK_SECONDS).until(query.is_open_at(now), now)
     elif all(s.held.reason is not None and s.held.reason.lasts for s in query.sources.values()):
         look = query.in_force.look_seconds
         readers = [state for state in query.sources.values() if state.may_read(query.hybrid)]
         looks = [state.looks_again_at(look) for state in readers if not state.is_counted]
-        watched = tuple(state.name for state in readers if state.is_counted)
-        lease = Lease(MAX_SECONDS, watched, max(look, BASE_SECONDS)).until(min(looks, default=math.inf), now)
+        watched = {**votes, **{state.name: None for state in readers if state.is_counted}}
+        every = max(min(look, VOTE_LOOK_SECONDS) if votes else look, BASE_SECONDS)
+        lease = Lease(MAX_SECONDS, watched, every).until(min(looks, default=math.inf), now)
     if lease is None or query.awaits_real_time(now):
         return None
     return lease.until(min(query.votes.changes_at, query.real_time.changes_at(now)), now)

@@ -36,9 +36,6 @@ from headgate_spark.planner.snapshots import SnapshotEnds, Snapshots
 from headgate_spark.planner.source import SURVEY_SECONDS, SourceState
 from headgate_spark.planner.unread import Behind, UnreadRecords, UnreadTimes
 
-LEAST_SURVEY_SECONDS = 0.2
-"""A closed gate costs a trigger and a round trip to the broker for each look; more of them find a backlog no sooner
-than anybody would notice."""
 LOOK_PART = 1 / 10
 """A record that meets an idle query waits for the next look, at most this part of the interval. Looking costs a round
 trip to the broker, or a listing of files, and is little worth beside what records wait anyway."""
@@ -268,23 +265,28 @@ class QueryState:
     def survey_seconds(self, source: str) -> float:
         """Return how old the latest position of a source may become while it may not read.
 
-        Where its pending records may put the query into backlog or let it out, that is as long as an idle one is left
-        alone.
+        Where its pending records vote, no older than the trigger before; after a batch they are needed at once.
         """
         backlog = self.votes.sources.get(source)
         if backlog is None or backlog.pending_records is None:
             return SURVEY_SECONDS
-        return max(self.in_force.look_seconds, LEAST_SURVEY_SECONDS)
+        return BASE_SECONDS if self.has_looked else 0.0
 
     @property
-    def survey_at(self) -> float:
-        """When a latest position is asked for next because of what it may put into force."""
-        counted = (state for state in self.sources.values() if state.is_counted)
-        asked = ((state, self.survey_seconds(state.name)) for state in counted)
-        return min(
-            (state.stale_at(seconds) for state, seconds in asked if seconds < SURVEY_SECONDS),
-            default=math.inf,
-        )
+    def vote_watch(self) -> Mapping[str, int | None]:
+        """By source, how many pending records must be exceeded to put the query into backlog.
+
+        `None`: it is not known how many there are. Left out: more of them would change no vote, or not by themselves.
+        """
+        found: dict[str, int | None] = {}
+        for name, state in self.sources.items():
+            above = self.votes.begins_above(name)
+            if above is not None and state.is_counted and not state.control.paused:
+                if state.pending is None:
+                    found[name] = None
+                elif state.pending <= above:
+                    found[name] = math.floor(above)
+        return found
 
     @property
     def anything_waits(self) -> bool:

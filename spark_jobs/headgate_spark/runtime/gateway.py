@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway
@@ -31,5 +32,15 @@ class _Gateway(JavaGateway):  # type: ignore[misc]
 
 
 def connect(port: int, token: str) -> DriverJvm:
+    """Return the JVM whose gateway listens at a port of this machine."""
+    logging.getLogger().addFilter(_is_news)
     parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
     return DriverJvm(_Gateway(gateway_parameters=parameters).jvm)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Py4J logs by the root logger, with a traceback, whatever it fails with, and raises it, too.
+
+    A JVM that ends in the middle of a call is no error: whoever has called says what there is to say.
+    """
+    return record.module != "java_gateway"

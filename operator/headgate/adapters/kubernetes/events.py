@@ -1,18 +1,17 @@
 """Events of the cluster, so that `kubectl describe` tells what happened.
 
-One event with the same reason and message within an hour is one object that is counted up, also where only the
-attempt is another one; the newest message stands. A driver that fails every minute must not fill etcd. Nor must words
-that people choose: of messages with one reason the first few are objects of their own, and those that come after them
-are one together, as client-go has it. An event is
-best effort, as everywhere in Kubernetes; what matters is in the status. So it waits in an outbox, and leaves it at a
-pace at which it takes nothing from what matters: when a thousand applications are applied at once, their drivers come
-first. What is so of all applications at once, as that Prometheus is gone, waits behind everything else, and only some
-of it: it must neither hold up nor crowd out that a driver has failed.
+Events of one reason and topic within an hour are one object that is counted up; the newest message stands. A driver
+that fails every minute must not fill etcd. Nor must words that people choose: of one reason the first few topics
+are objects of their own, and those that come after them are one together, as client-go has it. An event is best
+effort, as everywhere in Kubernetes; what matters is in the status. So it waits in an outbox, and leaves it at a
+pace at which it takes nothing from what matters: when a thousand applications are applied at once, their drivers
+come first. What is so of all applications at once, as that Prometheus is gone, waits behind everything else, and
+only some of it: it must neither hold up nor crowd out that a driver has failed.
 """
 
 import asyncio
 import hashlib
-import re
+import json
 from collections import OrderedDict, deque
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -27,7 +26,7 @@ from headgate.adapters.kubernetes.times import rfc3339
 from headgate.api.application import API_VERSION, KIND
 from headgate.errors import ApiConflict, ApiNotFound, TransientError
 from headgate.key import Key
-from headgate.reconcile.ports import Event
+from headgate.reconcile.ports import Event, Topic
 
 log = structlog.get_logger("headgate")
 
@@ -92,7 +91,7 @@ MOST_MINOR = 500
 """The same of minor ones: conditions and an alert say the same."""
 
 MOST_ALIKE = 10
-"""Messages of one reason about one application that are told apart within an hour."""
+"""Topics of one reason about one application that are told apart within an hour."""
 COMBINED = "(combined from similar events): "
 
 
@@ -128,7 +127,7 @@ class EventRecorder:
         self._alike: OrderedDict[tuple[str, str], _Alike] = OrderedDict()
 
     async def tell(self, about: Owner, event: Event) -> None:
-        """Record the event, or count up the one that says the same, be it of another attempt."""
+        """Record the event, or count up the one of its reason and topic."""
         name, event = self._combined(about, event)
         recorded = self._recorded.pop(name, None)
         if recorded is None or not 0 <= event.at - recorded.first < WINDOW_SECONDS:
@@ -152,7 +151,8 @@ class EventRecorder:
 
     def _combined(self, about: Owner, event: Event) -> tuple[str, Event]:
         """Return the event and its name: those of all that are alike, where too many of them were told apart."""
-        name, kind = _name(about, event.reason, event.message), (about.uid, event.reason)
+        topic = (event.message,) if event.topic is None else event.topic
+        name, kind = _name(about, event.reason, topic), (about.uid, event.reason)
         alike = self._alike.pop(kind, None)
         if alike is None or not 0 <= event.at - alike.first < WINDOW_SECONDS:
             alike = _Alike(first=event.at)
@@ -162,7 +162,7 @@ class EventRecorder:
         if name in alike.said or len(alike.said) < MOST_ALIKE:
             alike.said.add(name)
             return name, event
-        return _name(about, event.reason, ""), replace(event, message=f"{COMBINED}{event.message}")
+        return _name(about, event.reason, (COMBINED,)), replace(event, message=f"{COMBINED}{event.message}")
 
     def _manifest(self, name: str, about: Owner, event: Event) -> Manifest:
         moment = rfc3339(event.at)
@@ -239,8 +239,7 @@ class Outbox:
             log.warning(f"event {event.reason} is not recorded: {error}", application=str(about.key))
 
 
-def _name(about: Owner, reason: str, message: str) -> str:
-    """Return a name that is equal for events that say the same of the same object, whichever attempt it was."""
-    said = re.sub(r"\b(attempt |control document |-driver-)[0-9]+", r"\1", message)
-    text = "\n".join((about.uid, reason, said))
+def _name(about: Owner, reason: str, topic: Topic) -> str:
+    """Return a name that each process gives to events of one topic."""
+    text = json.dumps((about.uid, reason, topic))
     return f"{about.key.name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"

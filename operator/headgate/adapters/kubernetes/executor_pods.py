@@ -38,10 +38,8 @@ class ExecutorLook:
     def hindrance(self) -> Problem | None:
         return self._hindrance
 
-    def recall(self, told: Problem | None) -> None:
-        """Take over what a process before this one has seen, unless there has been a look."""
-        if self.at == -float("inf"):
-            self._hindrance = told
+    def were_seen(self) -> bool:
+        return self.at > -float("inf")
 
     def take(self, pods: Sequence[Manifest], now: float) -> None:
         """Take in what there is at `now` (Unix time)."""

@@ -43,66 +43,49 @@ class Poller(Measurements, Protocol):
 NOBODY_TO_ASK = Outage(OutageReason.NOT_ASKED, "the operator has no Prometheus to ask; set prometheusUrl")
 
 
-class NoPrometheus:
-    """Stands where there is no Prometheus, and is the port of every application as well: each is told so.
+class NoPrometheus(Metrics):
+    """The port where there is no Prometheus to ask.
 
     Drivers run all the same; what depends on metrics stays unknown, which ends no backlog and begins none.
     """
 
-    def watch(self, key: Key, application: SparkApplication) -> None:
-        """Do nothing: there is nobody to ask."""
-
-    def forget(self, key: Key) -> None:
-        """Do nothing."""
-
-    def reconciled(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
-        """Do nothing: no tick brings a reconcile."""
-
-    def unchanged_until(self, key: Key) -> float | None:  # noqa: ARG002
-        return None
-
-    def metrics(self, key: Key) -> Metrics:  # noqa: ARG002
-        return self
-
     def sample(self, now: float, attempt: int) -> Outage:  # noqa: ARG002
         return NOBODY_TO_ASK
-
-    def poll(self, now: float) -> Collection[Key]:  # noqa: ARG002
-        return ()
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 class ChosenPoller:
     """Sends each application to the poller that its `metrics.source` names; each of them polls for itself."""
 
-    def __init__(self, prometheus: Poller, drivers: Poller) -> None:
-        self._pollers = {MetricsSource.PROMETHEUS: prometheus, MetricsSource.DRIVER: drivers}
-        self._chosen: dict[Key, MetricsSource] = {}
+    def __init__(self, prometheus: Poller | None, drivers: Poller) -> None:
+        """`prometheus` is `None` where there is none to ask: applications that name it are told so."""
+        both = ((MetricsSource.PROMETHEUS, prometheus), (MetricsSource.DRIVER, drivers))
+        self._pollers = {source: poller for source, poller in both if poller is not None}
+        self._chosen: dict[Key, Poller] = {}
 
     def watch(self, key: Key, application: SparkApplication) -> None:
         """Read from where the application says; what was read elsewhere before counts no more."""
-        chosen = application.spec.metrics.source
-        if (before := self._chosen.get(key)) is not None and before is not chosen:
-            self._pollers[before].forget(key)
-        self._chosen[key] = chosen
-        self._pollers[chosen].watch(key, application)
+        chosen = self._pollers.get(application.spec.metrics.source)
+        if self._chosen.get(key) is not chosen:
+            self.forget(key)
+        if chosen is not None:
+            self._chosen[key] = chosen
+            chosen.watch(key, application)
 
     def forget(self, key: Key) -> None:
         if (chosen := self._chosen.pop(key, None)) is not None:
-            self._pollers[chosen].forget(key)
+            chosen.forget(key)
 
     def reconciled(self, key: Key, *, clock_at: float | None, again_at: float) -> None:
         if (chosen := self._chosen.get(key)) is not None:
-            self._pollers[chosen].reconciled(key, clock_at=clock_at, again_at=again_at)
+            chosen.reconciled(key, clock_at=clock_at, again_at=again_at)
 
     def unchanged_until(self, key: Key) -> float | None:
         chosen = self._chosen.get(key)
-        return None if chosen is None else self._pollers[chosen].unchanged_until(key)
+        return None if chosen is None else chosen.unchanged_until(key)
 
     def metrics(self, key: Key) -> Metrics:
-        return self._pollers[self._chosen.get(key, MetricsSource.PROMETHEUS)].metrics(key)
+        chosen = self._chosen.get(key, self._pollers.get(MetricsSource.PROMETHEUS))
+        return NoPrometheus() if chosen is None else chosen.metrics(key)
 
     @property
     def pollers(self) -> Mapping[str, Poller]:

@@ -18,7 +18,7 @@ from headgate.cli.checks.applications import check_application, check_prometheus
 from headgate.cli.cluster.application import ClusterApplication
 from headgate.cli.cluster.client import Cluster
 from headgate.errors import ApiNotFound, ApiRefused, HeadgateError
-from headgate.handlers.definition import INSTALL_CRD, difference
+from headgate.handlers.definition import INSTALL_CRD, difference, shown
 from headgate.handlers.rights import not_granted, rights_to
 from headgate.key import key_of
 from headgate.reconcile.times import duration_text
@@ -106,10 +106,10 @@ def _definition(cluster: Cluster) -> Said:
         says = f"the cluster has no SparkApplication of {API_VERSION}"
         yield Level.PROBLEM, says, "install the chart, or headgate crd | kubectl apply -f -"
     elif differs.lacking:
-        says = f"the CRD is older than this command ({__version__}): it lacks {listed(differs.lacking)}"
+        says = f"the CRD is older than this command ({__version__}): it lacks {shown(differs.lacking)}"
         yield Level.PROBLEM if differs.in_the_way(__version__) else Level.WARNING, says, INSTALL_CRD
     elif differs.unheard_of:
-        says = f"the CRD is newer than this command ({__version__}): it has {listed(differs.unheard_of)}"
+        says = f"the CRD is newer than this command ({__version__}): it has {shown(differs.unheard_of)}"
         yield Level.WARNING, says, "update this command"
     else:
         yield Level.OK, f"the CRD is that of this version, {__version__}"

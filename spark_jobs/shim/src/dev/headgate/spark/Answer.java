@@ -1,5 +1,7 @@
 package dev.headgate.spark;
 
+import java.util.LinkedHashMap;
+import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 
@@ -24,7 +26,7 @@ record Answer(String verb, String rest) {
   }
 
   private boolean hasNumbers() {
-    return limit() != null || millis() >= 0 && (!is("lease") || lookMillis() >= 0 && handles() != null);
+    return limit() != null || millis() >= 0 && (!is("lease") || lookMillis() >= 0 && watched() != null);
   }
 
   boolean is(String word) {
@@ -51,9 +53,22 @@ record Answer(String verb, String rest) {
     return number(part(1));
   }
 
-  /** The handles that a survey or a lease names. */
+  /** The handles that a survey names. */
   String[] handles() {
-    String list = is("lease") ? part(2) : rest;
+    return listed(rest);
+  }
+
+  /** The handles that a lease names, each with how many unread records are too many; -1: anything new is. */
+  Map<String, Long> watched() {
+    Map<String, Long> found = new LinkedHashMap<>();
+    for (String each : listed(part(2))) {
+      int at = each.indexOf('=');
+      found.put(at < 0 ? each : each.substring(0, at), at < 0 ? -1 : number(each.substring(at + 1)));
+    }
+    return found;
+  }
+
+  private static String[] listed(String list) {
     return list.isEmpty() ? new String[0] : list.split(",");
   }
 

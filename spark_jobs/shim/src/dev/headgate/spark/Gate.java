@@ -120,9 +120,11 @@ final class Gate implements Governed.Handler {
     return !thread.isAlive();
   }
 
-  /** Whether the stream has something else than when it was last surveyed, or is out of reach. */
-  boolean hasNews() {
-    return canBeSurveyed() && !Objects.equals(source.latest(position, ReadLimit.allAvailable()), lastSurveyed);
+  /** Whether the stream has something else than at its last survey, with more than {@code most} unread (-1: any); or is out of reach. */
+  boolean hasNews(long most) {
+    Offset latest = canBeSurveyed() ? source.latest(position, ReadLimit.allAvailable()) : lastSurveyed;
+    return !Objects.equals(latest, lastSurveyed)
+        && (most < 0 || latest == null || Offsets.between(position.json(), latest.json()) > most);
   }
 
   /** Whether the stream had nothing unread at some time after that one; it is asked, if that changes nothing in it. */
@@ -153,9 +155,8 @@ final class Gate implements Governed.Handler {
   }
 
   private Offset planned(Offset start, ReadLimit own) throws InterruptedException {
-    Planner planner;
     boolean isRefused = false;
-    while ((planner = query.isLeftAlone() ? null : Shim.planner()) != null) {
+    for (Planner planner; (planner = query.isLeftAlone() ? null : Shim.planner()) != null; ) {
       if (query.lease != null && query.lease.holds(triggers.number())) {
         return hold(start);
       }

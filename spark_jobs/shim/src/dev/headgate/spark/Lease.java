@@ -1,7 +1,7 @@
 package dev.headgate.spark;
 
-import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 
@@ -24,20 +24,32 @@ final class Lease {
   }
 
   private final Moment begun;
-  private final long nanos;
-  private final long lookMillis;
-  private final List<Gate> watched;
+  private final long end;
+  private final long betweenLooks;
+  private final List<Watch> watched;
+  private long lookAt; // its end: there is none before
   private long trigger;
-  private long lookedAt;
   private boolean waited;
+
+  /** A stream that is looked at, and how many unread records of it are too many; -1: anything new is. */
+  private record Watch(Gate gate, long most) {
+    static Watch of(Map.Entry<String, Long> named) {
+      Gate gate = Shim.gate(named.getKey());
+      return gate == null ? null : new Watch(gate, named.getValue());
+    }
+
+    boolean hasNews() {
+      return gate.hasNews(most);
+    }
+  }
 
   Lease(Moment begun, Answer answer, long trigger) {
     this.begun = begun;
     this.trigger = trigger;
-    this.lookedAt = begun.nanos();
-    this.nanos = TimeUnit.MILLISECONDS.toNanos(answer.millis());
-    this.watched = Arrays.stream(answer.handles()).map(Shim::gate).filter(Objects::nonNull).toList();
-    this.lookMillis = watched.isEmpty() ? Long.MAX_VALUE : Math.max(1, answer.lookMillis());
+    this.end = begun.nanos() + TimeUnit.MILLISECONDS.toNanos(answer.millis());
+    this.betweenLooks = TimeUnit.MILLISECONDS.toNanos(Math.max(1, answer.lookMillis()));
+    this.watched = answer.watched().entrySet().stream().map(Watch::of).filter(Objects::nonNull).toList();
+    looked(begun.nanos(), System.nanoTime() - begun.nanos());
   }
 
   /** Whether a stream is held in this trigger; where it is the trigger's first one, that is known at the end of the lease. */
@@ -61,24 +73,31 @@ final class Lease {
   private void await() throws InterruptedException {
     boolean over = false;
     for (long left = left(); !over && left > 0; left = left()) {
-      over = Shim.awaitRecall(begun.recalls(), Math.min(left, Math.max(1, untilLook()))) || hasNews();
+      over = Shim.awaitRecall(begun.recalls(), Math.min(left, Math.max(1, millisUntil(lookAt)))) || hasNews();
     }
   }
 
-  /** At its end it is asked about anyway, so there is no look then. */
   private boolean hasNews() {
-    if (untilLook() > 0 || left() <= 0) {
+    long now = System.nanoTime();
+    if (lookAt - now > 0 || end - now <= 0) {
       return false;
     }
-    lookedAt = System.nanoTime();
-    return watched.stream().anyMatch(Gate::hasNews);
+    boolean found = watched.stream().anyMatch(Watch::hasNews);
+    looked(System.nanoTime(), System.nanoTime() - now);
+    return found;
   }
 
-  private long untilLook() {
-    return watched.isEmpty() ? Long.MAX_VALUE : lookMillis - TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - lookedAt);
+  /** At its end a batch may be due, and it is asked about anyway: a look that would not be over by then is left out. */
+  private void looked(long at, long took) {
+    long next = at + betweenLooks;
+    lookAt = watched.isEmpty() || end - next <= took ? end : next;
   }
 
   private long left() {
-    return TimeUnit.NANOSECONDS.toMillis(begun.nanos() + nanos - System.nanoTime());
+    return millisUntil(end);
+  }
+
+  private static long millisUntil(long nanos) {
+    return TimeUnit.NANOSECONDS.toMillis(nanos - System.nanoTime());
   }
 }

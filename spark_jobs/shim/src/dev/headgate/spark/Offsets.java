@@ -24,6 +24,28 @@ public final class Offsets {
     }
   }
 
+  /** How many records lie between two offsets that count records; {@link Long#MAX_VALUE} where they cannot be compared. */
+  public static long between(String start, String end) {
+    try {
+      return between(Origin.JSON.readTree(start), Origin.JSON.readTree(end));
+    } catch (JsonProcessingException e) {
+      return Long.MAX_VALUE;
+    }
+  }
+
+  /** A partition without a start may begin anywhere, and counts from 0. One that ends before its start has nothing to read. */
+  private static long between(JsonNode start, JsonNode end) {
+    if (end.isNumber()) {
+      return Math.max(0, end.longValue() - (start == null ? 0 : start.longValue()));
+    }
+    long count = 0;
+    for (Iterator<String> names = end.fieldNames(); names.hasNext(); ) {
+      String name = names.next();
+      count += between(start == null ? null : start.get(name), end.get(name));
+    }
+    return count;
+  }
+
   private static String retreat(String path, JsonNode start, JsonNode end, JsonNode latest) {
     if (start.isNumber() && end.isNumber()) {
       boolean isBefore = end.decimalValue().compareTo(start.decimalValue()) < 0;

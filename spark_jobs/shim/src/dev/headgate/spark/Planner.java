@@ -92,13 +92,13 @@ final class Planner {
    *     was none for a while: a JSON object, see {@link Progress}; null: nothing
    * @return {@code hold}, {@code none} (as {@code hold}, but it counts as planned, so that a query without a batch has an empty
    *     first one), {@code all}, {@code rows:<n>}, {@code files:<n>}, {@code bytes:<n>}, {@code offset:<json>}, {@code
-   *     survey:<handle>,<handle>,…}, {@code lease:<milliseconds>:<milliseconds>:<handle>,<handle>,…}, {@code wait:<milliseconds>}
+   *     survey:<handle>,<handle>,…}, {@code lease:<milliseconds>:<milliseconds>:<handle>,<handle>=<n>,…}, {@code wait:<milliseconds>}
    *     (then this is asked again, in the same trigger), {@code realtime:<milliseconds>} or {@code fail:<message>}. {@code realtime}
    *     has the batch run in Spark's real-time mode, which reads all streams of the query for that time; it is answered for all of
    *     them in a trigger or for none. Where it cannot be, {@link #refused} says why and this is asked again. {@code all} leaves the source to the limit
    *     that it has of its own. {@code lease} holds all streams of the query for the first time without a question, unless
    *     {@link Shim#recall} is called, or one of the named streams (there may be none), looked at once per second time, has
-   *     something else than when it was last surveyed
+   *     something else than when it was last surveyed; one with a number, more unread records than that
    */
   Answer admit(long handle, String trigger, String start, String runId, String progress) throws Failed, InterruptedException {
     return answer(Answer.TO_ADMIT, "admit", Long.toString(handle), trigger, start, runId, progress);

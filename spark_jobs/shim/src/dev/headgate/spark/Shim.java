@@ -17,7 +17,7 @@ import org.apache.hadoop.fs.Path;
  */
 public final class Shim {
   /** Raised with each change of {@link Planner}'s words that the other side must know of, here and in its {@code PROTOCOL}. */
-  private static final int PROTOCOL = 14;
+  private static final int PROTOCOL = 15;
 
   private static final AtomicLong HANDLES = new AtomicLong();
   private static final Object RECALL = new Object();
