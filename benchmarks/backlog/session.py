@@ -150,7 +150,7 @@ def local_session(bench: Bench, name: str, query: Mapping[str, Any]) -> Iterator
 def placed(bench: Bench, name: str) -> Place:
     """Return a cleared directory for a driver that takes turns."""
     place = bench.place(name)
-    turns(place).mkdir()
+    turns(place).mkdir(exist_ok=True)
     return place
 
 

@@ -4,7 +4,9 @@ import importlib
 import json
 import re
 import sys
-from dataclasses import replace
+import time
+from contextlib import nullcontext
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.request import Request as UrlRequest
@@ -12,13 +14,14 @@ from urllib.request import urlopen
 
 import pytest
 
-from benchmarks.alternatives import past, screening, slow_store
+from benchmarks.alternatives import bounded_disk, past, screening, slow_store
 from benchmarks.alternatives.catalog import SCENARIOS
 from benchmarks.alternatives.opponents import CAPS, FLINK, streams
 from benchmarks.alternatives.scenarios import (
     alignment,
     catchup,
     default,
+    fixed_cost,
     large,
     live,
     matrix,
@@ -33,10 +36,11 @@ from benchmarks.backlog.flink import beside, cluster, sql
 from benchmarks.backlog.rounds import BATCH, GOVERNED, UNCAPPED, in_turns
 from benchmarks.backlog.scenario import Bench
 from benchmarks.backlog.scenarios import aggregation
-from benchmarks.backlog.session import written
+from benchmarks.backlog.session import placed, turns, written
 from benchmarks.backlog.topics import in_turn, of_keys, records
 from benchmarks.event_log import Batch
 from benchmarks.live.traffic import Seen
+from benchmarks.local.child import ChildFailedError
 from benchmarks.local.drivers import Place
 from benchmarks.local.recording import Recording, prepare
 from benchmarks.local.results import Call, Measured, Report, row
@@ -481,23 +485,78 @@ def part(*batches):
     return large.Part(batches, batches[-1].committed - batches[0].started)
 
 
+ON_DISK = {"disk_bytes": 4}
+
+
 def test_a_large_backlog_is_measured_over_both_drivers():
     killed = part(batch(0, 2, 0, 30), batch(2, 3, 30, 60))
     goes_on = part(batch(50, 4, 60, 90), batch(54, 1, 90, 100))
-    found = large.figures([killed, goes_on], part(batch(0, 6, 0, 100)), 100, length=2.0)
+    found = large.figures([killed, goes_on], part(batch(0, 6, 0, 100)), 100, 2.0, ON_DISK)
     assert found[large.LARGEST.id].runs == [2.0]
     assert found[large.UNREPEATED.id].runs == [1.5]
     assert found[large.LARGEST.id].details["batches_of_drivers"] == [2, 2]
     assert found[large.TIME.id].runs == [pytest.approx(10 / 6)]
     assert found[large.FIRST.id].runs == [pytest.approx(1 / 3)]
+    assert found[large.LARGEST.id].details["disk_bytes"] == 4
 
 
 def test_a_large_backlog_that_was_not_read_to_its_end_is_not_measured():
     whole = part(batch(0, 6, 0, 100))
     with pytest.raises(ValueError, match="of 100 records 90 were committed, 100 by plain"):
-        large.figures([part(batch(0, 2, 0, 90))], whole, 100, length=2.0)
+        large.figures([part(batch(0, 2, 0, 90))], whole, 100, 2.0, ON_DISK)
     with pytest.raises(ValueError, match="49 keys"):
-        large.figures([part(batch(0, 2, 0, 100, state_rows=49))], whole, 100, length=2.0)
+        large.figures([part(batch(0, 2, 0, 100, state_rows=49))], whole, 100, 2.0, ON_DISK)
+
+
+class WaitsFor:
+    """A driver that says at once what would be waited for."""
+
+    def __init__(self, *batches, ends=None):
+        self.log, self.child, self.ends = SimpleNamespace(of=lambda _query: batches), self, ends
+
+    def wait_for(self, _what, look, _seconds):
+        if self.ends is not None:
+            raise self.ends
+        return look()
+
+
+def test_of_the_default_in_bounds_it_is_said_what_became_of_it():
+    asked = Request("marked", ["t"])
+    whole = large.first_commit(WaitsFor(batch(10, 6, 0, 100)), asked, began=9.0)
+    assert whole == large.End(7.0, "committed 100 records")
+    log = "a process ended\njava.lang.OutOfMemoryError: Java heap space\nSparkException: gone"
+    failed = large.first_commit(WaitsFor(ends=ChildFailedError(log)), asked, began=time.time() - 50)
+    assert failed.what == "failed: java.lang.OutOfMemoryError: Java heap space"
+    assert failed.seconds == pytest.approx(50, abs=5)
+    cut = large.first_commit(WaitsFor(ends=TimeoutError()), asked, began=time.time() - 240)
+    assert cut.what == "nothing was committed until it was cut off"
+    assert cut.measured({"heap": "2g"}).details == {"became": cut.what, "heap": "2g"}
+    assert large.reason("one\n\nthe last line\n") == "the last line"
+
+
+def test_checkpoints_are_on_a_disk_of_its_own_and_logs_are_not(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    given = {each.name: getattr(bench(tmp_path), each.name) for each in fields(bench(tmp_path))}
+    of_disk = bounded_disk.OnDisk(**given, disk=bounded_disk.Disk(disk))
+    for _again in range(2):
+        place = placed(of_disk, "a")
+        assert turns(place).resolve() == disk / "a"
+        assert place.log.parent.resolve() == tmp_path / "a"
+        (disk / "a").rmdir()
+    assert of_disk.local("a").parent == disk
+
+
+def test_a_disk_that_cannot_be_made_says_what_it_needs(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with (
+        pytest.raises(
+            bounded_disk.NoDiskError, match=r"mkfs\.ext4 failed .*needs root, mkfs\.ext4 and a loop"
+        ),
+        bounded_disk.mounted(tmp_path / "disk", 1 << 20),
+    ):
+        pass
+    assert not (tmp_path / "disk.image").exists()
 
 
 # A checkpoint that is far away ------------------------------------------------------------------------
@@ -562,6 +621,32 @@ def test_a_door_keeps_each_request_for_a_while_and_then_hands_it_on(monkeypatch)
             assert put(opened.server_port) == (201, "e", b"entry")
     assert kept == [0.0, 0.1]
     assert door.passed == [slow_store.Request("PUT offsets", 7)]
+
+
+def test_a_batch_is_compared_with_each_plain_one_turn_by_turn_there_and_back(tmp_path, monkeypatch):
+    made = []
+
+    def runs_of(name, seconds):
+        def make():
+            made.append(name)
+            return seconds, {"PUT offsets": 1.0, "HEAD commits": 0.3}
+
+        return SimpleNamespace(make=make)
+
+    runs = {
+        "plain": runs_of("plain", 4.0),
+        GOVERNED: runs_of(GOVERNED, 1.0),
+        "plain_abortable": runs_of("a", 2.0),
+    }
+    monkeypatch.setattr(fixed_cost.Place, "runs", lambda *_: nullcontext(runs))
+    found = fixed_cost.at_s3(30, batches=20, rounds=1).measure(bench(tmp_path))
+    assert {name: one.runs for name, one in found.items()} == {
+        "fixed_batch_cost_vs_plain_at_30ms_s3": [0.25],
+        "fixed_batch_cost_vs_abortable_at_30ms_s3": [0.5],
+    }
+    assert made == ["plain", GOVERNED, "a", "a", GOVERNED, "plain"]
+    of_a_batch = found["fixed_batch_cost_vs_plain_at_30ms_s3"].details["requests_of_a_batch"]
+    assert of_a_batch[GOVERNED] == {"all": 1.3, "PUT offsets": 1.0, "HEAD commits": 0.3}
 
 
 # Started again -------------------------------------------------------------------------------------

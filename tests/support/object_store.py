@@ -31,6 +31,8 @@ S3A = {
     "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
 }
 """Its settings, but for the endpoint."""
+ABORTABLE = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
+"""How Spark's own module for clouds writes a checkpoint: without renames, which are a copy there."""
 OF_ONE_HOP = {"connection", "expect", "keep-alive", "transfer-encoding"}
 
 
@@ -39,12 +41,18 @@ def jars() -> Sequence[Path]:
     return maven.jars("s3a", LOCKS)
 
 
-def conf(port: int) -> dict[str, str]:
-    """Return the Spark properties of a driver that finds the server at a port, by `s3a://bucket/`."""
+def conf(port: int, *, abortable: bool = False) -> dict[str, str]:
+    """Return the Spark properties of a driver that finds the server at a port, by `s3a://bucket/`.
+
+    `abortable`: it writes its checkpoints by `ABORTABLE`.
+    """
     s3a = S3A | {"endpoint": f"http://{LOOPBACK}:{port}"}
+    path = [*jars(), *(maven.jars("hadoop-cloud", LOCKS) if abortable else ())]
+    manager = {"spark.sql.streaming.checkpointFileManagerClass": ABORTABLE} if abortable else {}
     return {
-        "spark.driver.extraClassPath": ":".join(map(str, jars())),
+        "spark.driver.extraClassPath": ":".join(map(str, path)),
         **{f"spark.hadoop.fs.s3a.{name}": value for name, value in s3a.items()},
+        **manager,
     }
 
 

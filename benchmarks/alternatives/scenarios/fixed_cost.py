@@ -19,7 +19,7 @@ from benchmarks.alternatives.slow_store import SlowDoor, requests_of_a_batch
 from benchmarks.backlog.rounds import interval
 from benchmarks.backlog.scenario import Bench, Scenario
 from benchmarks.backlog.session import Session, documented_session, plain_session
-from benchmarks.local.results import Figure, Goal, Measured
+from benchmarks.local.results import Figure, Goal, Measured, Report
 from benchmarks.local.statistics import divided, rotated
 from headgate_contract import ControlDocument
 from support import faulty_files, object_store
@@ -28,6 +28,8 @@ from support.http_server import serving
 WARM_UPS = 3
 """Runs of each before anything counts: a JVM compiles what it runs. A store takes no time for these, where it can."""
 PLAIN, GOVERNED = BOTH = "plain", "headgate"
+ABORTABLE = "plain_abortable"
+"""Plain, with the manager of Spark's module for clouds, which renames nothing: what one may choose on S3."""
 NOTHING_SAID = ControlDocument(generation=1, queries={})
 FAR_MILLIS = 50
 
@@ -67,14 +69,15 @@ def far_by_hadoop(_directory: Path) -> Iterator[Mapping[str, Store]]:
 
 @contextmanager
 def far_by_s3a(directory: Path, millis: int) -> Iterator[Mapping[str, Store]]:
-    """Have both on one S3 server of this machine, each behind a door that keeps each request for so long."""
+    """Have all on one S3 server of this machine, each behind a door that keeps each request for so long."""
     with ExitStack() as opened:
         port = opened.enter_context(object_store.server(directory))
         stores = {}
-        for which in BOTH:
+        for which in (*BOTH, ABORTABLE):
             door = SlowDoor(port, millis / 1000)
             at = opened.enter_context(serving(door.handler())).server_port
-            stores[which] = Store(f"s3a://{object_store.BUCKET}", object_store.conf(at), door)
+            conf = object_store.conf(at, abortable=which == ABORTABLE)
+            stores[which] = Store(f"s3a://{object_store.BUCKET}", conf, door)
         yield stores
 
 
@@ -82,49 +85,58 @@ def far_by_s3a(directory: Path, millis: int) -> Iterator[Mapping[str, Store]]:
 class Place:
     """Where the checkpoints are, and how often it is measured there."""
 
-    figure: Figure
+    figures: Mapping[str, Figure]
+    """By the name of whom a governed driver is compared with."""
     batches: int
     """Of a run."""
     rounds: int
     """At the most."""
     opened: Callable[[Path], Opened] = local
 
+    @property
+    def name(self) -> str:
+        """What its first figure is called."""
+        return self.figures[PLAIN].id
+
     def measure(self, bench: Bench) -> Mapping[str, Measured]:
-        """Run both in turns, each the first and the last of a pair; returns the ratio of each pair."""
+        """Run all in turns, there and back; returns the ratios of each time."""
         batches = max(10, round(self.batches * bench.scale))
-        took: dict[str, list[float]] = {which: [] for which in BOTH}
-        requests: dict[str, Mapping[str, float]] = {}
         with self.runs(bench, batches) as runs:
+            took: dict[str, list[float]] = {which: [] for which in runs}
+            requests: dict[str, Mapping[str, float]] = {}
             for turn in range(min(bench.rounds, self.rounds)):
-                first, second = rotated(BOTH, turn)
-                of_pair: dict[str, list[float]] = {which: [] for which in BOTH}
-                for which in (first, second, second, first):
+                there = rotated(tuple(runs), turn)
+                of_turn: dict[str, list[float]] = {which: [] for which in runs}
+                for which in (*there, *reversed(there)):
                     seconds, requests[which] = runs[which].make()
-                    of_pair[which].append(seconds)
-                for which, found in of_pair.items():
+                    of_turn[which].append(seconds)
+                for which, found in of_turn.items():
                     took[which].append(median(found))
                 bench.tell(
                     f"pair {turn + 1}: " + ", ".join(f"{n} {t[-1] * 1000:.0f} ms" for n, t in took.items())
                 )
-        ratios = divided(took[GOVERNED], took[PLAIN])
-        details: dict[str, Any] = {**interval(ratios), "batches": batches, "seconds": took}
+        details: dict[str, Any] = {"batches": batches, "seconds": took}
         if any(requests.values()):
             details["requests_of_a_batch"] = {
                 which: {"all": round(sum(found.values()), 2), **found} for which, found in requests.items()
             }
-        return {self.figure.id: Measured(ratios, details)}
+        ratios = {figure.id: divided(took[GOVERNED], took[which]) for which, figure in self.figures.items()}
+        return {name: Measured(found, {**interval(found), **details}) for name, found in ratios.items()}
 
     @contextmanager
     def runs(self, bench: Bench, batches: int) -> Iterator[Mapping[str, Runs]]:
-        """Start both drivers, and have them warm."""
-        name = self.figure.id
-        with (
-            self.opened(bench.place(f"{name}-store").directory) as stores,
-            plain_session(bench, f"{name}-plain", stores[PLAIN].conf) as plain,
-            documented_session(bench, f"{name}-governed", NOTHING_SAID, stores[GOVERNED].conf) as governed,
-        ):
-            sessions = {PLAIN: plain, GOVERNED: governed}
-            runs = {which: Runs(sessions[which], stores[which], batches) for which in BOTH}
+        """Start all drivers, and have them warm."""
+        with ExitStack() as started:
+            stores = started.enter_context(self.opened(bench.place(f"{self.name}-store").directory))
+            runs = {}
+            for which, store in stores.items():
+                name = f"{self.name}-{which}"
+                session = started.enter_context(
+                    documented_session(bench, name, NOTHING_SAID, store.conf)
+                    if which == GOVERNED
+                    else plain_session(bench, name, store.conf)
+                )
+                runs[which] = Runs(session, store, batches)
             for each in list(runs.values()) * WARM_UPS:
                 each.make(warms_up=True)
             yield runs
@@ -132,7 +144,7 @@ class Place:
     @property
     def scenario(self) -> Scenario:
         """What measures it."""
-        return Scenario(self.figure.id, (self.figure,), self.measure)
+        return Scenario(self.name, tuple(self.figures.values()), self.measure)
 
 
 @dataclass(frozen=True)
@@ -156,20 +168,22 @@ class Runs:
         return seconds, requests_of_a_batch(door.passed) if door is not None else {}
 
 
+def compared(place: str, goal: float) -> dict[str, Figure]:
+    """Return the figure of a governed driver against a plain one in a place."""
+    return {PLAIN: Figure(f"fixed_batch_cost_vs_plain{place}", "ratio", Goal("<=", goal))}
+
+
 def at_s3(millis: int, batches: int, rounds: int) -> Place:
     """Return the place of an S3 server that is so far away."""
-    figure = Figure(f"fixed_batch_cost_vs_plain_at_{millis}ms_s3", "ratio", Goal("<=", 0.8))
-    return Place(figure, batches, rounds, partial(far_by_s3a, millis=millis))
+    place = f"_at_{millis}ms_s3"
+    abortable = Figure(f"fixed_batch_cost_vs_abortable{place}", "ratio", Report())
+    figures = {**compared(place, 0.8), ABORTABLE: abortable}
+    return Place(figures, batches, rounds, partial(far_by_s3a, millis=millis))
 
 
 PLACES = (
-    Place(Figure("fixed_batch_cost_vs_plain", "ratio", Goal("<=", 0.6)), batches=100, rounds=10),
-    Place(
-        Figure("fixed_batch_cost_vs_plain_at_50ms_store", "ratio", Goal("<=", 0.8)),
-        batches=20,
-        rounds=6,
-        opened=far_by_hadoop,
-    ),
+    Place(compared("", 0.6), batches=100, rounds=10),
+    Place(compared("_at_50ms_store", 0.8), batches=20, rounds=6, opened=far_by_hadoop),
     at_s3(30, batches=20, rounds=4),
     at_s3(100, batches=10, rounds=3),
 )
