@@ -41,7 +41,7 @@ from headgate_contract import ControlDocument, QueryControl
 T = TypeVar("T")
 
 KEYS, PER_SECOND = 100_000, 20_000
-WARM_SECONDS, SECONDS, SHORTEST_SECONDS = 30.0, 54.0, 10.0
+WARM_SECONDS, SECONDS, SHORTEST_SECONDS = 30.0, 50.0, 10.0
 INTERVAL_SECONDS = 0.1
 """Of governed micro-batches: the trigger base, below which no interval goes."""
 BATCH_SECONDS = 60.0
@@ -65,6 +65,8 @@ WAYS = (
     COMBINED,
 )
 OF_FLINK = (HASHMAP, ROCKSDB, COMBINED)
+P99 = Figure("live_p99_seconds", "s", Goal("<=", 0.15))
+"""The goal of `benchmarks.live.scenarios.latency`, here with a thousand times the keys."""
 
 
 class Wait(Protocol):
@@ -119,11 +121,21 @@ def measure(bench: Bench) -> Mapping[str, Measured]:
     found: dict[str, Sequence[float]] = {}
     with kafka.kept_broker(bench.root / "broker") as broker:
         on_kafka = kafka.Bench(bench.root, bench.data, 1, bench.tell, broker=broker)
+        warm_up(on_kafka, warm)
         for way in WAYS:
             found[way] = run(on_kafka, way, warm, seconds)
             told = ", ".join(f"p{part:g} {percentile(found[way], part):.3f} s" for part in (50, 99, 100))
             bench.tell(f"{way}: {told}, of {len(found[way]):,} records")
     return figures(found)
+
+
+def warm_up(bench: kafka.Bench, seconds: float) -> None:
+    """Have the broker compile what it runs, for it is as new as whoever comes first."""
+    broker = bench.broker.bootstrap
+    with topics(bench, "live") as used, Written(broker, used.into) as lines:
+        Sender(broker, used.into, PARTITIONS).steadily(PER_SECOND, seconds)
+        for _ in lines.since(0):
+            pass
 
 
 def figures(ages: Mapping[str, Sequence[float]]) -> Mapping[str, Measured]:
@@ -145,7 +157,7 @@ def figures(ages: Mapping[str, Sequence[float]]) -> Mapping[str, Measured]:
     }
     ratios = {figure: Measured([p99[REAL_TIME] / other], details) for figure, other in others.items()}
     return {
-        "live_p99_seconds": Measured([p99[REAL_TIME]], details),
+        P99.id: Measured([p99[REAL_TIME]], details),
         **ratios,
         "live_micro_batches_p99_vs_default": Measured([p99[GOVERNED] / p99[UNCAPPED]], details),
     }
@@ -234,7 +246,7 @@ def by_flink(bench: kafka.Bench, way: str, used: Topics) -> Iterator[Wait]:
 SCENARIO = Scenario(
     "live_beside_all",
     (
-        Figure("live_p99_seconds", "s", Goal("<=", 0.15)),
+        P99,
         Figure("live_p99_vs_flink", "ratio", Report()),
         Figure("live_p99_vs_plain_realtime", "ratio", Report()),
         Figure("live_p99_vs_default", "ratio", Report()),
