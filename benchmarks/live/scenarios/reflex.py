@@ -41,7 +41,7 @@ from headgate_contract import (
     SourceControl,
 )
 
-CLOSED = Since("7d24f56f", "2026-11-30")
+CLOSED = Since("5dd310ac", "2026-11-30")
 """Since this commit the gate is closed at each crossing: before, some batches were due by the clock."""
 CROSSINGS, LEAST_CROSSINGS = 40, 3
 """Of each kind."""
@@ -88,7 +88,7 @@ def run(bench: Bench, kind: str, crossings: int) -> list[float]:
         conf = properties(place.directory / "events")
         with by_document(place, ECHO, given, conf, document(kind, used)) as child:
             log = Log(place, child)
-            log.next_batch(START_SECONDS)
+            log.batch_since(0.0, seconds=START_SECONDS)
             return [crossing(kind, sender, log, draw) for _ in range(crossings)]
 
 
@@ -107,13 +107,12 @@ class Log:
 
         self._child.wait_for(f"a backlog: {backlog}", is_told, DEADLINE_SECONDS, every=0.02)
 
-    def next_batch(self, seconds: float = DEADLINE_SECONDS, *, least: int = 1, most: int = BURST) -> Batch:
-        """Wait for a batch of so many records that was not there yet."""
-        seen = len(self._events.batches)
+    def batch_since(self, begin: float, most: int = BURST, seconds: float = DEADLINE_SECONDS) -> Batch:
+        """Wait for the first batch of so many records at most that was planned since `begin` (Unix seconds)."""
 
         def found() -> Batch | None:
-            new = self._events.follow()[seen:]
-            return next((batch for batch in new if least <= batch.records <= most), None)
+            new = (batch for batch in self._events.follow() if batch.planned >= begin)
+            return next((batch for batch in new if 0 < batch.records <= most), None)
 
         return self._child.wait_for("a batch", found, seconds, every=0.02)
 
@@ -122,15 +121,14 @@ def crossing(kind: str, sender: Sender, log: Log, draw: random.Random) -> float:
     """Have a threshold crossed; return how long it took until a batch was planned that the rate of a backlog cut."""
     log.await_verdict(backlog=False)
     time.sleep(draw.uniform(0, STEP_SECONDS))
-    at = time.time()
+    sent = at = time.time()
     if kind == "pending":
         sender.at_once(BURST)
     else:
         at += AHEAD_SECONDS
         sender.at_once(BURST, dated=at - LAG_SECONDS)
-    batch = log.next_batch(most=RATE)
     log.await_verdict(backlog=True)
-    return batch.planned - at
+    return log.batch_since(sent, RATE).planned - at
 
 
 def document(kind: str, used: Topics) -> ControlDocument:
