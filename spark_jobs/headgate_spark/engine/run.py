@@ -269,7 +269,8 @@ class QueryRun:
 
     def _warn_of_settings(self) -> None:
         self.records.warn()
-        self.settings.tell(self.sources.descriptors)
+        at_once = self.started.trigger.kind is TriggerKind.ONCE
+        self.settings.tell(self.sources.descriptors, at_once=at_once)
 
     # A trigger -------------------------------------------------------------------------------------
 

@@ -117,8 +117,11 @@ class QuerySettings:
                     origin = given[name].origin if BY_NAME[name] in OF_THE_JOB else Origin.DOCUMENT
                 yield source, name, origin.value
 
-    def tell(self, sources: Mapping[str, Descriptor]) -> None:
-        """Log what holds, if that is new, and what comes to nothing; `sources` are those of the job by name."""
+    def tell(self, sources: Mapping[str, Descriptor], *, at_once: bool = False) -> None:
+        """Log what holds, if that is new, and what comes to nothing; `sources` are those of the job by name.
+
+        `at_once`: the run is one batch of everything.
+        """
         unmatched = tuple(of_sources(self.query, self._job.sources, sources))
         for problem in self._strange.among(unmatched):
             log.warning("a setting is said of a source that the query does not have", problem=problem)
@@ -127,7 +130,7 @@ class QuerySettings:
         if told != self._told:
             self._told = told
             log.info("settings of the job", query=self.query, holds=list(told))
-        for problem in self._unheeded.among(unheeded(self.control, sources)):
+        for problem in self._unheeded.among(unheeded(self.control, sources, at_once=at_once)):
             log.warning("a setting is not heeded", query=self.query, problem=problem)
         histories = {
             name: each.after for name, each in self.sources.items() if name in sources and each.after
@@ -157,8 +160,11 @@ CAPS = ("maxOffsetsPerTrigger", "maxFilesPerTrigger", "maxBytesPerTrigger")
 """Options by which a job itself bounds the batches of a source."""
 
 
-def unheeded(control: QueryControl | None, sources: Mapping[str, Descriptor]) -> list[str]:
-    """Return what is not done, each with the remedy. `sources` are those of the job by name."""
+def unheeded(
+    control: QueryControl | None, sources: Mapping[str, Descriptor], *, at_once: bool = False
+) -> list[str]:
+    """Return what is not done, each with the remedy. `sources` are those of the job by name; `at_once`: of a run that
+    is one batch of everything."""
     if control is None:
         return []
     of_sources = [
@@ -167,11 +173,33 @@ def unheeded(control: QueryControl | None, sources: Mapping[str, Descriptor]) ->
         if name in sources
         for problem in _of_source(name, source, sources[name])
     ]
+    if at_once:
+        return [*of_sources, *_bounds_in_vain(control, sources)]
     whole = sorted(name for name, described in sources.items() if described.read_limit is ReadLimit.GATE)
     if whole and control.batch.max_records != BatchControl().max_records:
         is_read = WHOLE if len(whole) == 1 else WHOLE.replace("is read", "are read", 1)
         of_sources.append(f"batch.maxRecords does not bound {', '.join(whole)}, which {is_read}")
     return [*of_sources, *_caps_in_vain(control, sources)]
+
+
+def _bounds_in_vain(control: QueryControl, sources: Mapping[str, Descriptor]) -> Iterator[str]:
+    """Yield what would bound batches, of a run that is one batch of everything."""
+    given = [
+        f"{setting} of source {name}"
+        for name, source in control.sources.items()
+        for setting, value in (
+            ("rateLimit", source.rate_limit or source.rate_limit_during_backlog),
+            ("alignment", source.alignment),
+        )
+        if name in sources and value is not None
+    ]
+    if control.batch.max_records != BatchControl().max_records:
+        given.append("batch.maxRecords")
+    if given:
+        yield (
+            f"{', '.join(given)} {'does' if len(given) == 1 else 'do'} nothing: trigger(once=True) is one batch of "
+            "all there is; use trigger(availableNow=True) instead"
+        )
 
 
 def _caps_in_vain(control: QueryControl, sources: Mapping[str, Descriptor]) -> Iterator[str]:
