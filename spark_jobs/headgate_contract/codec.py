@@ -145,6 +145,8 @@ def _scalar(hint: Any, value: Any, path: str) -> Any:
             return float(value)
     elif type(value) is hint and (hint is not int or abs(value) <= LARGEST_WHOLE):
         return value
+    elif hint is int and type(value) is int and value > 0:
+        raise DecodingError(f"{path} is {_shown(value)}; it must be at most {LARGEST_WHOLE}")
     raise DecodingError(f"{path}: expected {_WORDS[hint]}, got {_shown(value)}")
 
 

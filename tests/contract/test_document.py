@@ -177,6 +177,10 @@ WRONG = (
     ({"schemaVersion": "1.0", "generation": "1"}, "generation: expected a whole number, got '1'"),
     ({"schemaVersion": "1.0", "generation": True}, "generation: expected a whole number, got True"),
     ({"schemaVersion": "1.0", "generation": -1}, "generation is -1; it must be at least 0"),
+    (
+        {"schemaVersion": "1.0", "generation": 2**53},
+        "generation is 9007199254740992; it must be at most 9007199254740991",
+    ),
     ({"schemaVersion": "1.0", "generation": 1, "queries": []}, "queries: expected an object, got []"),
     (
         {"schemaVersion": "1.0", "generation": 1, "queries": {"q": {"intervalSeconds": "5s"}}},

@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate_contract import ControlDocument, QueryControl, SourceControl
+from headgate_spark.engine.checkpoint import CheckpointInUseError
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.resumption import Ends, Resumption
 from headgate_spark.engine.run_table import Openings, StillUnderWayError
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.sources import Descriptor, names_of
 from support.asked import admit, plan
-from support.engine import Locks, MadeUpCheckpoint, Unmeasured, begins, described
+from support.engine import Lock, Locks, MadeUpCheckpoint, Unmeasured, begins, described
 from support.waiting import wait_until
 
 TOPICS = ("orders", "returns")
@@ -164,6 +165,34 @@ def test_a_run_that_cannot_be_made_leaves_no_lock_behind() -> None:
         governor.opened(1, described(1))
     fails.append(False)
     assert governor.opened(1, described(1)) == "ok"
+
+
+def test_a_run_that_spark_has_ended_already_is_waited_for_and_one_that_goes_on_is_named() -> None:
+    """Whoever starts a query again as it begins would find its checkpoint in use, and have no query at all."""
+    running = {"r1"}
+
+    class OwnLocks(Locks):
+        def acquire(self, checkpoint: str) -> Lock:
+            try:
+                return super().acquire(checkpoint)
+            except CheckpointInUseError:
+                raise CheckpointInUseError("in use by another query", by_this_driver=True) from None
+
+    governor = Governor(
+        Services(
+            acquire_lock=OwnLocks().acquire,
+            open_checkpoint=lambda _: MadeUpCheckpoint(),
+            observer=Unmeasured(),
+            running=lambda: running,
+        )
+    )
+    assert governor.opened(1, described(1)) == "ok"
+    assert governor.opened(2, described(2, run="r2")) == "refuse:in use by another query"
+    running.clear()
+    with pytest.raises(StillUnderWayError, match="s3a://b/ck before is still being ended"):
+        governor.opened(2, described(2, run="r2"))
+    governor.ended("r1", None)
+    assert governor.opened(2, described(2, run="r2")) == "ok"
 
 
 def test_a_stream_that_is_told_of_after_the_first_planning_is_planned_as_well() -> None:

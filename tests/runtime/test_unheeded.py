@@ -19,11 +19,14 @@ from headgate_contract import (
 from headgate_contract.metrics import SETTING_UNHEEDED
 from headgate_spark.engine.executors import Executors
 from headgate_spark.engine.governor import Governor
+from headgate_spark.engine.queries import Started
 from headgate_spark.engine.settings import QuerySettings
 from headgate_spark.engine.sources import Descriptor
 from headgate_spark.engine.unheeded import caps_in_vain, unheeded
 from headgate_spark.exporter import DriverCollector
-from support.engine import begins, services_with
+from headgate_spark.planner.model import Trigger, TriggerKind
+from support.asked import admit
+from support.engine import MadeUpCheckpoint, a_run, begins, services_with
 from support.engine import described as stream
 
 
@@ -118,6 +121,19 @@ def test_a_cap_of_the_job_that_no_longer_holds_is_named_with_what_takes_its_plac
     found = list(caps_in_vain(control, CAPPED))
     assert [problem[: len(begin)] for problem, begin in zip(found, told, strict=True)] == told
     assert all(problem.endswith(BOUNDED) for problem in found)
+
+
+def test_what_does_not_bound_a_run_of_one_batch_is_named_with_what_does():
+    run = a_run("copy", MadeUpCheckpoint(), started=Started(Trigger(TriggerKind.ONCE), True))
+    orders = SourceControl(rate_limit=CUT, alignment=AlignmentControl(group="all", max_drift_seconds=1))
+    run.take_control(QueryControl(batch=BatchControl(max_records=5), sources={"orders": orders}))
+    run.open(described("kafka", options={"subscribe": "orders", "maxOffsetsPerTrigger": "50000"}))
+    with capture_logs() as log:
+        admit(run, 1, '{"orders":{"0":5}}')
+    assert [entry["problem"] for entry in log if entry["event"] == "a setting is not heeded"] == [
+        "rateLimit of source orders, alignment of source orders, batch.maxRecords do nothing: trigger(once=True) is "
+        "one batch of all there is; use trigger(availableNow=True) instead"
+    ]
 
 
 def test_it_is_told_once_however_often_a_document_comes_and_anew_when_it_returns() -> None:

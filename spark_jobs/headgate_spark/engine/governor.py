@@ -31,7 +31,7 @@ from headgate_spark.engine.questions import Field, Verb
 from headgate_spark.engine.records import follow
 from headgate_spark.engine.run import QueryRun
 from headgate_spark.engine.run_memory import BatchTooLarge
-from headgate_spark.engine.run_table import Openings, RunTable
+from headgate_spark.engine.run_table import Openings, RunTable, StillUnderWayError
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.settings import SettingsError
 from headgate_spark.engine.sources import Descriptor
@@ -264,7 +264,14 @@ class Governor:
         def make() -> QueryRun | BatchTooLarge:
             if (run := self.table.run(described.run_id)) is not None:
                 return run
-            lock = self._services.acquire_lock(described.checkpoint)
+            try:
+                lock = self._services.acquire_lock(described.checkpoint)
+            except CheckpointInUseError as error:
+                folder = side_directory(described.checkpoint)
+                if not error.by_this_driver or self.table.is_held(folder, self._services.running()):
+                    raise
+                why = f"the run that had checkpoint {described.checkpoint} before is still being ended"
+                raise StillUnderWayError(why) from None
             try:
                 return self._new_run(described, name, lock)
             except BaseException:

@@ -62,7 +62,7 @@ class QueryRun:
         self.started_at = time.time()
         """Unix seconds."""
         self.lock = threading.RLock()
-        self.settings = QuerySettings(name)
+        self.settings = QuerySettings(name, at_once=started.trigger.kind is TriggerKind.ONCE)
         self.records = RunRecords(
             name, services.groups, services.event_times(), services.unread(), services.snapshots()
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import field, replace
 from pathlib import Path
@@ -94,6 +94,8 @@ class Services:
     """Ends the driver: to go on would only repeat a failure."""
     stop_query: Callable[[str], None] = lambda _run_id: None
     """Stops a run, by its id, as the job itself would."""
+    running: Callable[[], Collection[str]] = tuple
+    """Returns the ids of the runs that the JVM has open."""
     control: Path | None = None
     """The control document that all queries of the driver follow."""
     recall: Callable[[], None] = lambda: None

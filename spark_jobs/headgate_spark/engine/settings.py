@@ -69,8 +69,10 @@ class OfJob:
 class QuerySettings:
     """What holds of one query: what a document says, put before what the job says."""
 
-    def __init__(self, query: str) -> None:
+    def __init__(self, query: str, *, at_once: bool = False) -> None:
+        """`at_once`: its run is one batch of everything."""
         self.query = query
+        self._at_once = at_once
         self._told: tuple[str, ...] = ()
         self._origins: tuple[tuple[str, str, str], ...] | None = None
         self._document: QueryControl | None = None
@@ -126,7 +128,8 @@ class QuerySettings:
         self, sources: Mapping[str, Descriptor], unaligned: Iterable[Unheeded] = ()
     ) -> list[Unheeded]:
         """Return what is not done of what it is told; `unaligned` is what alignment has left out."""
-        return [*unheeded(self.control, sources), *self._not_waited_for, *unaligned]
+        found = unheeded(self.control, sources, at_once=self._at_once)
+        return [*found, *self._not_waited_for, *unaligned]
 
     @property
     def sources(self) -> Mapping[str, SourceControl]:
@@ -167,7 +170,8 @@ class QuerySettings:
             log.info("settings of the job", query=self.query, holds=list(told))
         told_of = [each.sentence for each in self.found_unheeded(sources)]
         self.unheeded = (*told_of, *(each.sentence for each in unaligned))
-        for problem in self._unheeded.among([*told_of, *caps_in_vain(self.control, sources)]):
+        in_vain = () if self._at_once else caps_in_vain(self.control, sources)
+        for problem in self._unheeded.among([*told_of, *in_vain]):
             log.warning("a setting is not heeded", query=self.query, problem=problem)
         histories = {
             name: each.after for name, each in self.sources.items() if name in sources and each.after

@@ -52,8 +52,13 @@ def refusal(query: str, found: Iterable[Unheeded], properties: Mapping[str, str]
     return f"query {query}: {'; '.join(dict.fromkeys(ends))}; with {ON_FAILURE}={CONTINUE} it runs without"
 
 
-def unheeded(control: QueryControl | None, sources: Mapping[str, Descriptor]) -> list[Unheeded]:
-    """Return what its sources do not do, by what they are. `sources` are those of the job by name."""
+def unheeded(
+    control: QueryControl | None, sources: Mapping[str, Descriptor], *, at_once: bool = False
+) -> list[Unheeded]:
+    """Return what its sources do not do, by what they are.
+
+    `sources` are those of the job by name; `at_once`: the run is one batch of everything.
+    """
     if control is None:
         return []
     found = [
@@ -62,11 +67,33 @@ def unheeded(control: QueryControl | None, sources: Mapping[str, Descriptor]) ->
         if name in sources
         for problem in _of_source(name, source, sources[name])
     ]
+    if at_once:
+        return [*found, *_bounds_in_vain(control, sources)]
     whole = sorted(name for name, described in sources.items() if described.read_limit is ReadLimit.GATE)
     if whole and control.batch.max_records != BatchControl().max_records:
         is_read = WHOLE if len(whole) == 1 else WHOLE.replace("is read", "are read", 1)
         found.append(Unheeded(f"batch.maxRecords does not bound {', '.join(whole)}, which {is_read}"))
     return found
+
+
+def _bounds_in_vain(control: QueryControl, sources: Mapping[str, Descriptor]) -> Iterator[Unheeded]:
+    """Yield what would bound batches, of a run that is one batch of everything."""
+    given = [
+        f"{setting} of source {name}"
+        for name, source in control.sources.items()
+        for setting, value in (
+            ("rateLimit", source.rate_limit or source.rate_limit_during_backlog),
+            ("alignment", source.alignment),
+        )
+        if name in sources and value is not None
+    ]
+    if control.batch.max_records != BatchControl().max_records:
+        given.append("batch.maxRecords")
+    if given:
+        yield Unheeded(
+            f"{', '.join(given)} {'does' if len(given) == 1 else 'do'} nothing: trigger(once=True) is one batch of "
+            "all there is; use trigger(availableNow=True) instead"
+        )
 
 
 def caps_in_vain(control: QueryControl | None, sources: Mapping[str, Descriptor]) -> Iterator[str]:

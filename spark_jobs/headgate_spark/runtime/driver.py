@@ -76,6 +76,7 @@ class Runtime:
             gauge=lambda: self._gauge,
             give_up=self._wants_to_end.set,
             stop_query=lambda run_id: self._driver.stop(run_id),  # noqa: PLW0108 -- it is not there yet
+            running=lambda: self._driver.running(),  # noqa: PLW0108
             positions=self._publisher,
             find_beginnings=lambda options, partitions: beginnings(self._driver.view, options, partitions),
             open_topic_ids=lambda options: JvmTopicIds(self._driver.view, options),
