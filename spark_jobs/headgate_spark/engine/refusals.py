@@ -31,6 +31,8 @@ def refused_afters(
     union.
     """
     afters = _afters(control)
+    if not afters:
+        return {}
     formats = {name: described.format for name, described in sources.items()}
     endless = {
         name: Unheeded(
@@ -41,7 +43,7 @@ def refused_afters(
         for name, history in sorted(afters.items())
         if formats.get(history) in ENDLESS
     }
-    if endless or not afters or watermarks_below_union < 2:
+    if endless or watermarks_below_union < 2:
         return endless
     # A source that waits behind a history has not moved its own watermark yet. Below a union Spark takes the
     # smallest, so the held branch would keep all state of the history until the switch.
