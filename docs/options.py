@@ -61,9 +61,8 @@ governed as a whole: batches are sized by `batch`, with its defaults.
 ## What is refused
 
 A query fails at its start if a name is no setting, a value has the wrong form, or settings must not be given
-together. The message names everything that is wrong. If a source cannot do what a setting asks for, the log says
-so: `recordsPerCheckpoint` if no batch can be cut, `backlog.pendingRecords` if the pending records cannot be
-counted.
+together. The message names everything that is wrong. A setting that a source cannot obey [ends the query, or is
+only named](semantics.md#what-a-source-cannot-do).
 
 A property of a query that the job does not have, or of a source that the query does not have, cannot be refused:
 that query may start later. The log, `headgate_setting_unmatched` and an Event `UnknownName` of the resource name

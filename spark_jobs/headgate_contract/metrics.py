@@ -132,6 +132,10 @@ SETTING_UNMATCHED = _cause(
     "setting_unmatched",
     "1; a property names a query or a source that the job does not have; cause names the one that may be meant.",
 )
+SETTING_UNHEEDED = _cause(
+    "setting_unheeded",
+    "1; a source cannot do what a setting asks for; cause names both, and says what to do.",
+)
 CHECKPOINT_UNFENCED = _cause(
     "checkpoint_unfenced",
     "1; nothing, or not enough, keeps a second driver off a checkpoint; cause names it, and says what to do.",

@@ -97,6 +97,7 @@ class DriverCollector(Collector):
         yield _cause(m.CONTROL_UNKNOWN, governor.documents.unknown)
         for metric, problems in (
             (m.SETTING_UNMATCHED, governor.table.unmatched),
+            (m.SETTING_UNHEEDED, governor.table.unheeded),
             (m.CHECKPOINT_UNFENCED, governor.table.unfenced),
         ):
             yield from ((metric, (problem,), 1.0) for problem in problems)

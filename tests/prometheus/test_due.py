@@ -97,6 +97,7 @@ COMPLAINTS = [
     DriverMetrics(executors=1),
     DriverMetrics(executors=1, executors_refused="exceeded quota: pods"),
     DriverMetrics(unmatched=("spark.headgate.queries.delay.interval is of no query",)),
+    DriverMetrics(unheeded=("query delays: alignment of flights does nothing",)),
     DriverMetrics(unfenced=("s3a://flights: nothing",)),
     DriverMetrics(control_unread=("generation 7: of a newer Headgate",)),
     DriverMetrics(control_unknown=("queries[delays].later",)),

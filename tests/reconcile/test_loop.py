@@ -477,6 +477,7 @@ def test_a_property_of_a_query_that_the_job_does_not_have_is_told_once() -> None
             "CheckpointUnfenced",
             "checkpoint s3a://b/ck of query delays has no fence: s3a://b/ck.headgate cannot be used (403 Forbidden)",
         ),
+        ("headgate_setting_unheeded", "UnheededSetting", "query delays: alignment of flights does nothing"),
         ("headgate_control_unread", "ControlUnread", "nothing is read: the control document may limit it"),
         ("headgate_control_unknown", "UnknownSetting", "members that are not known: queries[delays].later"),
     ],

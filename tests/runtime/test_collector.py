@@ -55,7 +55,7 @@ class FailedQueries:
     publish_failures: Mapping[tuple[str, str], int] = {}
     runs: tuple[object, ...] = ()
     documents = SimpleNamespace(generation=None, refused={}, failures=0, unread=None, unknown=None)
-    table = SimpleNamespace(unplanned=(), unmatched=(), unfenced=(), is_stopping=False)
+    table = SimpleNamespace(unplanned=(), unmatched=(), unheeded=(), unfenced=(), is_stopping=False)
     endings = SimpleNamespace(
         runs=(SimpleNamespace(name="delays"),),
         failures={"delays": "query delays: no room", "totals": "query totals: no such option"},
@@ -216,6 +216,7 @@ def told_where_everything_is_known() -> Mapping[str, Any]:
         table=SimpleNamespace(
             unplanned=("clicks",),
             unmatched=("property a: no query b",),
+            unheeded=("query delays: alignment of flights does nothing",),
             unfenced=("no right",),
             is_stopping=True,
         ),

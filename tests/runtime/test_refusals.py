@@ -1,13 +1,22 @@
 """What a query is refused at its first planning."""
 
+import json
 import re
 
 import pytest
 
 from headgate_contract import AlignmentControl, QueryControl, SourceControl
-from headgate_spark.engine.refusals import refusal, unknown_ends
+from headgate_spark.engine.refusals import refused_afters, unknown_ends
+from headgate_spark.engine.sources import Descriptor
 
 FORMATS = {"history": "parquet", "live": "kafka", "clock": "rate", "steps": "rate-micro-batch"}
+QUERY = {"id": "i", "runId": "r", "name": "delays"}
+SOURCES = {
+    name: Descriptor.parse(
+        json.dumps({"handle": 1, "checkpoint": "ck", "query": QUERY, "format": kind, "api": "v2"})
+    )
+    for name, kind in FORMATS.items()
+}
 
 
 def told(**after):
@@ -30,12 +39,13 @@ ROWS = (
     ("control", "watermarks", "message"), [r[1:] for r in ROWS], ids=[r[0] for r in ROWS]
 )
 def test_what_cannot_work_is_refused_with_the_remedy(control, watermarks, message):
-    answer = refusal("delays", control, FORMATS, watermarks)
+    refused = refused_afters(control, SOURCES, watermarks)
     if message is None:
-        assert answer is None
+        assert not refused
     else:
-        assert answer.startswith("query delays: ")
-        assert re.search(message, answer)
+        assert refused.keys() == {"live"}
+        assert re.search(message, refused["live"].sentence)
+        assert refused["live"].protects
 
 
 def aligned(**groups):

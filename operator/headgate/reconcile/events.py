@@ -48,6 +48,8 @@ UNKNOWN_NAME = "UnknownName"
 """The resource names a query or a source that the job does not have, or an annotation one that it does not list."""
 CHECKPOINT_UNFENCED = "CheckpointUnfenced"
 """Nothing, or not enough, keeps a second driver off a checkpoint."""
+UNHEEDED_SETTING = "UnheededSetting"
+"""A source cannot do what a setting asks for, and its query runs without."""
 CONTROL_UNREAD = "ControlUnread"
 """A driver cannot act by its control document, has no other, and reads nothing until it has."""
 UNKNOWN_SETTING = "UnknownSetting"
@@ -211,6 +213,7 @@ def complaints(application: SparkApplication, seen: Seen) -> Iterator[Problem]:
     yield from (Problem(CONTROL_UNREAD, message) for message in driver.control_unread)
     yield from (Problem(UNKNOWN_SETTING, message) for message in driver.control_unknown)
     yield from (Problem(CHECKPOINT_UNFENCED, message) for message in driver.unfenced)
+    yield from (Problem(UNHEEDED_SETTING, message) for message in driver.unheeded)
     expected, found = application.spec.spark_version, driver.spark_version
     if expected is not None and found is not None and not f"{found}.".startswith(f"{expected}."):
         yield Problem(

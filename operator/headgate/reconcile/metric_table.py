@@ -197,6 +197,7 @@ _ROWS = (
     _row(metrics.EXECUTORS, "executors", whole),
     _row(metrics.EXECUTORS_REFUSED, "executors_refused", sentence),
     _row(metrics.SETTING_UNMATCHED, "unmatched", sentences),
+    _row(metrics.SETTING_UNHEEDED, "unheeded", sentences),
     _row(metrics.CHECKPOINT_UNFENCED, "unfenced", sentences),
     _row(metrics.CONTROL_UNREAD, "control_unread", sentences),
     _row(metrics.CONTROL_UNKNOWN, "control_unknown", sentences),

@@ -155,6 +155,8 @@ class DriverMetrics(msgspec.Struct, kw_only=True, gc=False):
     """Why the cluster takes no request for those that are missing; `None`: none are, or nothing is known."""
     unmatched: tuple[str, ...] = ()
     """Properties that are said of a query or a source which the job does not have, each as a sentence."""
+    unheeded: tuple[str, ...] = ()
+    """Settings that a source cannot obey, each as a sentence."""
     unfenced: tuple[str, ...] = ()
     """Why nothing, or not enough, keeps second drivers off checkpoints, each as a sentence."""
     control_unread: tuple[str, ...] = ()

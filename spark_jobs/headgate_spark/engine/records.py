@@ -7,12 +7,13 @@ stream ends. Who looks them up is decided here, from what Spark has opened. The 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import structlog
 
 from headgate_contract import ControlDocument, QueryControl, SourceControl
 from headgate_spark.engine.sources import Descriptor
+from headgate_spark.engine.unheeded import Unheeded
 from headgate_spark.event_time import Decoder
 from headgate_spark.planner.alignment import Groups, idle_after
 from headgate_spark.planner.alignment_query import QueryAlignment
@@ -80,17 +81,29 @@ class RunRecords:
             each.forget(source)
 
     def warn(self) -> None:
-        """Say once which sources cannot be aligned: those for the same reason together, `MOST_NAMED` by name."""
+        """Say once which sources cannot be aligned: those for the same reason together."""
         if self.part.refused == self._warned_of:
             return
         self._warned_of = self.part.refused
+        for problem, named in self._unaligned():
+            log.warning("sources cannot be aligned", query=self._query, sources=named, problem=problem)
+
+    @property
+    def unaligned(self) -> list[Unheeded]:
+        """Alignments that are declared and do nothing."""
+        return [
+            Unheeded(f"alignment of {', '.join(named)} does nothing: {problem}", protects=True)
+            for problem, named in self._unaligned()
+        ]
+
+    def _unaligned(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield why sources cannot be aligned, with their names, `MOST_NAMED` of them."""
         alike: defaultdict[str, list[str]] = defaultdict(list)
         for source, problem in self.part.refused.items():
             alike[problem].append(source)
         for problem, sources in alike.items():
             others = [f"and {len(sources) - MOST_NAMED} more"] if len(sources) > MOST_NAMED else []
-            named = [*sources[:MOST_NAMED], *others]
-            log.warning("sources cannot be aligned", query=self._query, sources=named, problem=problem)
+            yield problem, [*sources[:MOST_NAMED], *others]
 
     def close(self) -> None:
         """The run has ended, or is not governed: nobody waits for it."""

@@ -1,7 +1,7 @@
 """What a document may ask of a query that the query, as its job is written, cannot do.
 
-Such a query would run, and either stand still for ever or keep all of its state, without a word. So it fails at its
-first planning, with what is to be changed.
+Such a query would run, and stand still for ever, keep all of its state, or read what it is to be kept from, without a
+word. So it fails at its first planning, with what is to be changed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from itertools import islice
 from headgate_contract import QueryControl
 from headgate_contract.receiving import Taken
 from headgate_spark import __version__
+from headgate_spark.engine.sources import Descriptor
+from headgate_spark.engine.unheeded import Unheeded
 
 ENDLESS = frozenset({"rate", "rate-micro-batch"})
 """Sources that make rows for as long as they are asked. Nothing has ever been read of them to its end."""
@@ -20,30 +22,40 @@ ENDLESS = frozenset({"rate", "rate-micro-batch"})
 _LISTED = 5  # members that are not known
 
 
-def refusal(
-    query: str, control: QueryControl | None, formats: Mapping[str, str], watermarks_below_union: int
-) -> str | None:
-    """Return why the query cannot do what it is told, with the remedy; `None`: it can.
+def refused_afters(
+    control: QueryControl | None, sources: Mapping[str, Descriptor], watermarks_below_union: int
+) -> dict[str, Unheeded]:
+    """Return the sources whose `after` cannot be kept, each with why and the remedy.
 
-    `formats` has the format of each source of the job by its name; `watermarks_below_union` is how many watermarks of
-    its plan stand below a union.
+    `sources` are those of the job by name; `watermarks_below_union` is how many watermarks of its plan stand below a
+    union.
     """
     afters = _afters(control)
-    for name, history in sorted(afters.items()):
-        if formats.get(history) in ENDLESS:
-            return (
-                f"query {query}: source {name} comes after {history}, which never ends (its format is "
-                f"{formats[history]}); let it come after a source that ends, or drop `after`"
-            )
-    if afters and watermarks_below_union > 1:
-        # A source that waits behind a history has not moved its own watermark yet. Below a union Spark takes the
-        # smallest, so the held branch would keep all state of the history until the switch.
-        return (
-            f"query {query}: {', '.join(sorted(afters))} waits behind a history (`after`), but each branch of the "
-            "union has a watermark of its own, so nothing would leave the state until the switch; call withWatermark "
-            "once, after the union"
+    if not afters:
+        return {}
+    formats = {name: described.format for name, described in sources.items()}
+    endless = {
+        name: Unheeded(
+            f"source {name} comes after {history}, which never ends (its format is {formats[history]}); let it come "
+            "after a source that ends, or drop `after`",
+            protects=True,
         )
-    return None
+        for name, history in sorted(afters.items())
+        if formats.get(history) in ENDLESS
+    }
+    if endless or watermarks_below_union < 2:
+        return endless
+    # A source that waits behind a history has not moved its own watermark yet. Below a union Spark takes the
+    # smallest, so the held branch would keep all state of the history until the switch.
+    return dict.fromkeys(
+        sorted(afters),
+        Unheeded(
+            f"{', '.join(sorted(afters))} waits behind a history (`after`), but each branch of the union has a "
+            "watermark of its own, so nothing would leave the state until the switch; call withWatermark once, after "
+            "the union",
+            protects=True,
+        ),
+    )
 
 
 def unknown_histories(query: str, control: QueryControl | None, problem: str | None) -> str | None:

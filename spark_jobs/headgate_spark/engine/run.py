@@ -16,7 +16,6 @@ import structlog
 
 from headgate_contract import QueryControl
 from headgate_contract.exit_codes import CUT
-from headgate_contract.settings.table import PROPERTY
 from headgate_spark.engine import protocol
 from headgate_spark.engine.batches import Batches
 from headgate_spark.engine.checkpoint_state import CheckpointState
@@ -26,11 +25,12 @@ from headgate_spark.engine.open_sources import OpenSources
 from headgate_spark.engine.protocol import AskedTrigger, Asking
 from headgate_spark.engine.queries import Started
 from headgate_spark.engine.records import RunRecords
-from headgate_spark.engine.refusals import refusal, unknown_ends, unknown_histories
+from headgate_spark.engine.refusals import unknown_ends, unknown_histories
 from headgate_spark.engine.run_memory import RunMemory
 from headgate_spark.engine.services import Services
 from headgate_spark.engine.settings import QuerySettings
 from headgate_spark.engine.sources import Descriptor
+from headgate_spark.engine.unheeded import goes_on, refusal
 from headgate_spark.engine.watermarks import Watermarks
 from headgate_spark.planner.model import Answer, Fail, GoLive, Hold, QueryFigures, Survey, TriggerKind, Wait
 from headgate_spark.planner.query import QueryPlanner
@@ -41,8 +41,6 @@ log = structlog.get_logger("headgate")
 BUDGET_SECONDS = 1.0
 """How long one planning waits for the ids of topics and the beginnings of partitions, of all its sources together.
 With what it waits for event times (`kafka.event_times`) that is less than two thirds of what a call may take."""
-ON_FAILURE = PROPERTY + "onFailure"
-"""With `continue` it is to run as it would without Headgate where nobody knows what governs it."""
 STOP_WAIT_SECONDS = 1.0
 """Between two questions of a run that waits to be stopped; the stop itself interrupts it."""
 
@@ -83,7 +81,7 @@ class QueryRun:
         self._services = services
         self._clock = services.clock
         self._trigger = AskedTrigger()
-        self._has_ended = False
+        self._has_begun = self._has_ended = False
 
     @property
     def prepares_for_real_time(self) -> bool:
@@ -132,11 +130,11 @@ class QueryRun:
             return protocol.HOLD
         if self.batches.are_to_end:
             return self._waits_to_be_stopped(asking)
-        if (refused := self._refusal()) is not None:
+        if (refused := self._refusal(begins=not self._has_begun and not asking.passed)) is not None:
             return protocol.fail(refused)
+        self._has_begun |= not self.control_is_unread
         planner, problem = self._planner(), self.state.histories_problem
-        goes_on = self.started.settings.properties.get(ON_FAILURE) == "continue"
-        planner.holds_for_control(self.control_is_unread and not goes_on)
+        planner.holds_for_control(self.control_is_unread and not goes_on(self.started.settings.properties))
         if (refused := unknown_histories(self.name, self.settings.control, problem)) is not None:
             return protocol.fail(refused)
         if asking.trigger == self._trigger.number:
@@ -179,7 +177,9 @@ class QueryRun:
         """Act by `control` from the next planning; `None`: the query is not in the document."""
         if self._has_ended:
             return
+        before = self.settings.control
         self.settings.document_says(control)
+        self.settings.keep_afters(self.sources.descriptors, self.watermarks.of_branches, before)
         self.records.follow(self.settings.control)
         if self.planner is not None:
             self.planner.control(self.settings.control, self._clock())
@@ -257,19 +257,24 @@ class QueryRun:
             self._warn_of_settings()
         return self.planner
 
-    def _refusal(self) -> str | None:
-        """Return why the query cannot do what is asked of it, with the remedy."""
-        control, resumption = self.settings.control, self.state.resumption
-        formats = {opened.name: opened.descriptor.format for opened in self.sources}
-        refused = refusal(self.name, control, formats, self.watermarks.of_branches)
-        is_unknown = not resumption.is_new and not resumption.ends
-        if refused is None and is_unknown and self.ends_by_itself:
-            refused = unknown_ends(self.name, control, formats.keys(), is_read=resumption.is_read)
-        return refused
+    def _refusal(self, *, begins: bool) -> str | None:
+        """Return why the query cannot do what is asked of it, with the remedy.
+
+        `begins`: Spark was not told to read anything in this run. Later the query goes on without what it cannot do.
+        """
+        sources, resumption = self.sources.descriptors, self.state.resumption
+        self.settings.keep_afters(sources, self.watermarks.of_branches)
+        if self.ends_by_itself and not resumption.is_new and not resumption.ends:
+            control, is_read = self.settings.control, resumption.is_read
+            if (refused := unknown_ends(self.name, control, sources, is_read=is_read)) is not None:
+                return refused
+        self._planner()  # it joins the groups, and so knows who cannot
+        found = self.settings.found_unheeded(sources, self.records.unaligned) if begins else []
+        return refusal(self.name, found, self.started.settings.properties)
 
     def _warn_of_settings(self) -> None:
         self.records.warn()
-        self.settings.tell(self.sources.descriptors)
+        self.settings.tell(self.sources.descriptors, self.records.unaligned)
 
     # A trigger -------------------------------------------------------------------------------------
 

@@ -107,6 +107,11 @@ class RunTable:
         return [*self.strangers.sentences, *of_sources]
 
     @property
+    def unheeded(self) -> list[str]:
+        """What is said of sources that they cannot do, each as a sentence."""
+        return [f"query {run.name}: {problem}" for run in self.runs for problem in run.settings.unheeded]
+
+    @property
     def unfenced(self) -> list[str]:
         """Why checkpoints have no fence that is whole, each as a sentence."""
         return [run.state.unfenced for run in self.runs if run.state.unfenced is not None]

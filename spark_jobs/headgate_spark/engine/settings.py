@@ -7,11 +7,12 @@ what somebody has written down.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 import structlog
 
-from headgate_contract import BatchControl, QueryControl, SourceControl
+from headgate_contract import QueryControl, SourceControl
 from headgate_contract.settings.contradictions import problems_of_query, problems_of_source
 from headgate_contract.settings.layers import SAYS_NOTHING, Job, circles, held, merged
 from headgate_contract.settings.said import Origin, in_options, in_properties, over
@@ -19,8 +20,9 @@ from headgate_contract.settings.strangers import of_sources
 from headgate_contract.settings.table import BY_NAME, OF_THE_JOB, OPTION, Scope
 from headgate_spark.engine.bounded import News
 from headgate_spark.engine.forbearance import Forbearance
+from headgate_spark.engine.refusals import refused_afters
 from headgate_spark.engine.sources import Descriptor
-from headgate_spark.planner.model import ReadLimit
+from headgate_spark.engine.unheeded import Unheeded, caps_in_vain, unheeded
 
 log = structlog.get_logger("headgate")
 
@@ -75,10 +77,13 @@ class QuerySettings:
         self._job = SAYS_NOTHING
         self._unheeded: News[str] = News()
         self._strange: News[str] = News()
+        self._not_waited_for: list[Unheeded] = []
         self.control: QueryControl | None = None
         """What the query is to do; `None`: nobody says anything of it."""
         self.unmatched: tuple[str, ...] = ()
         """Properties of sources that the query does not have, each as a sentence."""
+        self.unheeded: tuple[str, ...] = ()
+        """What is not done of what it is told, each as a sentence."""
 
     def document_says(self, control: QueryControl | None) -> None:
         """There is a new document; `None`: the query is not in it."""
@@ -91,7 +96,37 @@ class QuerySettings:
 
     def _merge(self) -> None:
         self._origins = None
+        self._not_waited_for = []
         self.control = merged(self._document, self._job)
+
+    def keep_afters(
+        self,
+        sources: Mapping[str, Descriptor],
+        watermarks_below_union: int,
+        before: QueryControl | None = None,
+    ) -> None:
+        """Let sources that cannot wait as they are told wait for what they waited for `before`, if for anything.
+
+        Where nothing would ever start by that, they wait for nothing.
+        """
+        refused = refused_afters(self.control, sources, watermarks_below_union)
+        if self.control is None or not refused:
+            return
+        kept = {} if before is None else before.sources
+        free = {name: replace(self.control.sources[name], after=None) for name in refused}
+        waiting = {
+            name: replace(source, after=kept[name].after) for name, source in free.items() if name in kept
+        }
+        self.control = replace(self.control, sources={**self.control.sources, **free})
+        with suppress(ValueError):
+            self.control = replace(self.control, sources={**self.control.sources, **waiting})
+        self._not_waited_for = list(dict.fromkeys(refused.values()))
+
+    def found_unheeded(
+        self, sources: Mapping[str, Descriptor], unaligned: Iterable[Unheeded] = ()
+    ) -> list[Unheeded]:
+        """Return what is not done of what it is told; `unaligned` is what alignment has left out."""
+        return [*unheeded(self.control, sources), *self._not_waited_for, *unaligned]
 
     @property
     def sources(self) -> Mapping[str, SourceControl]:
@@ -117,8 +152,11 @@ class QuerySettings:
                     origin = given[name].origin if BY_NAME[name] in OF_THE_JOB else Origin.DOCUMENT
                 yield source, name, origin.value
 
-    def tell(self, sources: Mapping[str, Descriptor]) -> None:
-        """Log what holds, if that is new, and what comes to nothing; `sources` are those of the job by name."""
+    def tell(self, sources: Mapping[str, Descriptor], unaligned: Iterable[Unheeded] = ()) -> None:
+        """Log what holds, if that is new, and what comes to nothing.
+
+        `sources` are those of the job by name; `unaligned` is what alignment has left out, and has said.
+        """
         unmatched = tuple(of_sources(self.query, self._job.sources, sources))
         for problem in self._strange.among(unmatched):
             log.warning("a setting is said of a source that the query does not have", problem=problem)
@@ -127,7 +165,9 @@ class QuerySettings:
         if told != self._told:
             self._told = told
             log.info("settings of the job", query=self.query, holds=list(told))
-        for problem in self._unheeded.among(unheeded(self.control, sources)):
+        told_of = [each.sentence for each in self.found_unheeded(sources)]
+        self.unheeded = (*told_of, *(each.sentence for each in unaligned))
+        for problem in self._unheeded.among([*told_of, *caps_in_vain(self.control, sources)]):
             log.warning("a setting is not heeded", query=self.query, problem=problem)
         histories = {
             name: each.after for name, each in self.sources.items() if name in sources and each.after
@@ -149,65 +189,3 @@ class QuerySettings:
         if origin == "document":
             return f"{OPTION}{name}{at}: the document's, not {given[name].text}"
         return f"{OPTION}{name}{at}: {given[name].text}, by {given[name].spelling}"
-
-
-WHOLE = "is read whole or not at all (read limit: gate), so no batch of it can be cut"
-
-CAPS = ("maxOffsetsPerTrigger", "maxFilesPerTrigger", "maxBytesPerTrigger")
-"""Options by which a job itself bounds the batches of a source."""
-
-
-def unheeded(control: QueryControl | None, sources: Mapping[str, Descriptor]) -> list[str]:
-    """Return what is not done, each with the remedy. `sources` are those of the job by name."""
-    if control is None:
-        return []
-    of_sources = [
-        problem
-        for name, source in control.sources.items()
-        if name in sources
-        for problem in _of_source(name, source, sources[name])
-    ]
-    whole = sorted(name for name, described in sources.items() if described.read_limit is ReadLimit.GATE)
-    if whole and control.batch.max_records != BatchControl().max_records:
-        is_read = WHOLE if len(whole) == 1 else WHOLE.replace("is read", "are read", 1)
-        of_sources.append(f"batch.maxRecords does not bound {', '.join(whole)}, which {is_read}")
-    return [*of_sources, *_caps_in_vain(control, sources)]
-
-
-def _caps_in_vain(control: QueryControl, sources: Mapping[str, Descriptor]) -> Iterator[str]:
-    """Yield the caps that a job gives its sources, unless somebody has set what stands for them."""
-    if control.batch.max_records != BatchControl().max_records:
-        return
-    for name, described in sources.items():
-        source = control.sources.get(name, SourceControl())
-        limits = (source.rate_limit, source.rate_limit_during_backlog)
-        caps = [cap for cap in CAPS if cap.lower() in described.options]
-        is_planned = described.read_limit in {ReadLimit.OFFSETS, ReadLimit.FILES}
-        if caps and is_planned and not any(limit and limit.records_per_checkpoint for limit in limits):
-            yield (
-                f"{' and '.join(caps)} of source {name} {'does' if len(caps) == 1 else 'do'} nothing, since Headgate "
-                "sizes the batches of the query; to bound them, set batch.maxRecords of the query, or "
-                "rateLimit.recordsPerCheckpoint of the source"
-            )
-
-
-def _of_source(name: str, control: SourceControl, described: Descriptor) -> Iterator[str]:
-    if control.publish_group is not None and described.format != "kafka":
-        yield (
-            f"kafka.publishGroup of source {name} does nothing: its format is {described.format}, and only positions "
-            "in Kafka can be published; leave it out"
-        )
-    by_pending = control.backlog is not None and control.backlog.pending_records is not None
-    if by_pending and described.read_limit is not ReadLimit.OFFSETS:
-        yield (
-            f"backlog.pendingRecords of source {name} starts no backlog: its format, {described.format}, does not "
-            "tell how many records wait; set backlog.watermarkLag, for which the job needs withWatermark(), or "
-            "backlog.query in a resource"
-        )
-    limits = (control.rate_limit, control.rate_limit_during_backlog)
-    is_whole = described.read_limit is ReadLimit.GATE
-    if is_whole and any(limit and limit.records_per_checkpoint for limit in limits):
-        yield (
-            f"rateLimit.recordsPerCheckpoint of source {name} does nothing: it {WHOLE}; use recordsPerSecond, which "
-            "holds in the long run, or the source's own limit in the job"
-        )

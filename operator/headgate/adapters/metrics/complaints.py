@@ -25,6 +25,7 @@ def complaints_in(details: DriverMetrics, driver: DriverMetrics | None, watched:
         details.executors if watched.counts_executors else None,
         details.executors_refused,
         details.unmatched,
+        details.unheeded,
         details.unfenced,
         details.control_unread,
         details.control_unknown,
