@@ -17,12 +17,14 @@ from zipfile import ZipFile
 import psutil
 import pytest
 from laws.cover import audit_checkpoints
+from pyspark.sql import SparkSession
 
 from headgate_contract import ControlDocument, QueryControl, SourceControl
 from headgate_contract.receiving import write
 from headgate_spark.engine.governor import verbs
 from headgate_spark.engine.questions import Questions
 from headgate_spark.engine.shim import jar_path
+from support.governed import driver_in
 from support.kafka import Broker
 from support.kafka_connector import connector_jars
 from support.kafka_records import Record, send
@@ -134,51 +136,79 @@ def too_old(folder: Path) -> str:
     return script(folder / "python3.8", f'exec {sys.executable} -c "{claim} $3" "$4"')
 
 
-def nowhere(folder: Path) -> str:
-    """Return the name of a Python that is not there."""
-    return str(folder / "no-python")
-
-
 def dying(folder: Path) -> str:
     """Return a Python that ends at once."""
     return script(folder / "dying", f"echo started >> {folder}/starts; exit 7")
 
 
-def echo(_folder: Path) -> str:
-    """Return a program that is no Python, and prints its arguments."""
-    return "/bin/echo"
+def hanging(folder: Path) -> str:
+    """Return a Python that says nothing, and does not end."""
+    return script(folder / "hanging", "exec sleep 1000")
 
 
-@pytest.mark.parametrize(
-    ("python", "reason", "more"),
-    [
-        (
-            echo,
-            "spark.headgate.python names /bin/echo, which is no Python that starts a planner: it printed "
-            '"-u -c ',
-            {"interval": "1s", "paused": "false", "queries_copy_eu_sources_anything_after": "that"},
-        ),
-        (
-            nowhere,
-            "the planner's process cannot be started (Cannot run program ",
-            {"onFailure": "continue", "rateLimit_recordsPerSecond": "50000"},
-        ),
-    ],
-    ids=["what_protects_another_query_changes_nothing", "protected_but_to_continue"],
-)
-def test_a_job_whose_planner_cannot_be_started_runs_as_it_would_without_it_and_says_so_once(
-    job: Job, tmp_path: Path, python: Callable[[Path], str], reason: str, more: dict[str, str]
-):
-    job.start(python=python(tmp_path), **more)
+IMPATIENT = "-Dheadgate.planner.startSeconds=3"
+
+
+def test_a_job_whose_planner_hangs_at_its_start_runs_as_it_would_without_it(job: Job, tmp_path: Path):
+    """What protects another query changes nothing."""
+    job.kind.java_options = IMPATIENT
+    more = {"interval": "1s", "paused": "false", "queries_copy_eu_sources_anything_after": "that"}
+    job.start(python=hanging(tmp_path), **more)
     job.await_all()
     assert job.has_all_once()
-    job.await_log(GAVE_UP + reason)
+    assert "the planner's process has not answered within 3 s" in job.kind.log
+    assert "Exception" not in job.kind.log
+
+
+def without_python(folder: Path) -> str:
+    """Return a path with all programs of ours but each Python."""
+    folder.mkdir()
+    for place in os.get_exec_path():
+        for program in Path(place).glob("*"):
+            if not program.name.startswith("python") and not (folder / program.name).exists():
+                (folder / program.name).symlink_to(program)
+    return str(folder)
+
+
+def another_version(root: Path) -> Path:
+    """Write a jar with the same classes of another version, and have it find the runtime."""
+    jar, runtime = root / "headgate_spark" / "jars" / "another.jar", jar_path().parents[1]
+    jar.parent.mkdir(parents=True)
+    for part in runtime.iterdir():
+        if part.name != jar.parent.name:
+            (jar.parents[1] / part.name).symlink_to(part)
+    with ZipFile(jar_path()) as ours, ZipFile(jar, "w") as theirs:
+        for name in ours.namelist():
+            is_manifest = name == "META-INF/MANIFEST.MF"
+            theirs.writestr(name, b"Manifest-Version: 1.0\r\n\r\n" if is_manifest else ours.read(name))
+    return jar
+
+
+def two_versions(used: Path, other: Path) -> str:
+    """What the log says of them."""
+    return (
+        f"Headgate's jar is on the class path in two versions: {used} is used, and {other} is not; take one"
+    )
+
+
+def test_a_job_without_a_python_goes_on_if_told_so_and_a_second_jar_that_comes_first_is_the_one_that_counts(
+    job: Job, tmp_path: Path
+):
+    another = another_version(tmp_path / "another")
+    job.kind.more = {"spark.jars": ",".join(map(str, (another, jar_path(), *connector_jars())))}
+    job.kind.variables = {"PATH": without_python(tmp_path / "bin"), "PYSPARK_PYTHON": ""}
+    job.start(onFailure="continue", rateLimit_recordsPerSecond="50000")
+    job.await_all()
+    assert job.has_all_once()
+    job.await_log(GAVE_UP + "the planner's process cannot be started (Cannot run program ")
     assert job.kind.log.count(GAVE_UP) == 1
+    assert (
+        "if PATH has none, install one, or name a Python 3.9 or newer in spark.headgate.python"
+        in job.kind.log
+    )
+    assert two_versions(another, jar_path()) in job.kind.log
+    assert job.kind.log.count("in two versions") == 1
     assert "Exception" not in job.kind.log.replace("IOException", "")
-    if python is nowhere:
-        assert (
-            "spark.headgate.python names it; if it is not there, name a Python 3.9 or newer" in job.kind.log
-        )
 
 
 def test_a_job_that_wants_to_be_governed_or_fail_fails_after_three_starts(job: Job, tmp_path: Path):
@@ -191,22 +221,24 @@ def test_a_job_that_wants_to_be_governed_or_fail_fails_after_three_starts(job: J
     assert rows(job.kind, job.query) == []
 
 
+@pytest.mark.parametrize(
+    ("python", "reason"),
+    [
+        (too_old, "it needs Python 3.9 or newer, and "),
+        (hanging, "the planner's process has not answered within 3 s"),
+    ],
+)
 def test_a_query_that_the_control_document_protects_ends_where_its_planner_cannot_be_started(
-    job: Job, tmp_path: Path
+    job: Job, tmp_path: Path, python: Callable[[Path], str], reason: str
 ):
     """What else protects one: `spark/test_other_spark.py`."""
+    job.kind.java_options = IMPATIENT if python is hanging else ""
     job.sources = {"anything": SourceControl(paused=True)}
-    job.start(python=too_old(tmp_path))
+    job.start(python=python(tmp_path))
     assert job.await_end() != 0
-    assert "Headgate cannot govern this query: it needs Python 3.9 or newer, and " in job.kind.log
+    assert f"Headgate cannot govern this query: {reason}" in job.kind.log
     assert "it ends, since nobody would keep its rate limit, alignment, `after` or pause" in job.kind.log
     assert rows(job.kind, job.query) == []
-
-
-def test_a_word_for_failures_that_is_none_ends_the_query_and_is_named(job: Job):
-    job.start(onFailure="contiune")
-    assert job.await_end() != 0
-    assert 'spark.headgate.onFailure is "contiune"; write continue or fail' in job.kind.log
 
 
 @pytest.mark.parametrize(("said", "goes_on"), [("continue", True), ("", False)])
@@ -370,20 +402,16 @@ def test_a_query_that_is_to_be_governed_or_fail_fails_when_its_planner_is_given_
     assert "Headgate cannot govern this query: the planner's process has ended 3 times" in job.kind.log
 
 
-def another_version(jar: Path) -> Path:
-    """Write a jar of the same names, of whose classes none fits to ours."""
-    with ZipFile(jar_path()) as ours, ZipFile(jar, "w") as theirs:
-        for name in ours.namelist():
-            theirs.writestr(name, b"of another version" if name.endswith(".class") else ours.read(name))
-    return jar
-
-
 def test_a_port_that_is_taken_and_a_jar_that_is_there_in_two_versions_change_nothing(
     job: Job, tmp_path: Path
 ):
+    """Nor does a temporary folder that the planner's Python cannot use."""
+    file = tmp_path / "file"
+    file.touch()
+    job.kind.variables = {"TMPDIR": str(file / "below")}
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
-        another = another_version(tmp_path / "another.jar")
+        another = another_version(tmp_path / "another")
         job.kind.more = {
             "spark.driver.extraClassPath": str(jar_path()),
             "spark.jars": ",".join(map(str, (another, *connector_jars()))),
@@ -396,6 +424,45 @@ def test_a_port_that_is_taken_and_a_jar_that_is_there_in_two_versions_change_not
     job.await_all()
     assert job.has_all_once()
     assert job.kind.log.count("source opened") == 1
+    assert two_versions(jar_path(), another) in job.kind.log
+    assert job.kind.log.count("in two versions") == 1
     os.kill(job.kind.jvm().pid, signal.SIGTERM)
     job.await_end()
     assert "Exception" not in job.kind.log
+
+
+WHAT_THE_LATER_SAYS = ("CONCURRENT_STREAM_LOG_UPDATE", "Race while writing batch")
+
+
+def test_of_a_governed_query_and_a_session_without_the_property_that_share_a_checkpoint_one_ends(
+    spark: SparkSession, kafka: Broker, tmp_path: Path
+):
+    """Only one of them has our fence, and Spark refuses an entry that is there."""
+    keep = "spark.sql.streaming.fileSink.log.compactInterval"
+    query = Query("copy", (kafka.topic(),), 0, tmp_path, "100 milliseconds")
+    plain = Job(Java(tmp_path / "plain", kafka.bootstrap), kafka, query)
+    plain.send()
+    frame = spark.readStream.format("kafka").options(**kafka.options(query.topics[0])).load()
+    frame = frame.selectExpr("topic", "CAST(value AS STRING) AS value", "timestamp", "'' AS worked")
+    spark.conf.set(keep, "100000")
+    with driver_in(spark, is_fenced=True) as driver, plain.kind:
+        driver.control(copy=QueryControl(interval_seconds=1))
+        with driver.running(frame, query.checkpoint, to=query.out, name="copy") as governed:
+            plain.await_all()
+            plain.kind.start([query], {})
+
+            def one_has_ended() -> bool:
+                plain.send(1)
+                return plain.kind.has_failed or not governed.isActive
+
+            wait_until(
+                one_has_ended, "the end of one of them", WAIT_SECONDS, seen=lambda: plain.kind.log[-4000:]
+            )
+            assert governed.isActive == plain.kind.has_failed
+            said = plain.kind.log if governed.isActive else str(governed.exception())
+            assert any(words in said for words in WHAT_THE_LATER_SAYS)
+            plain.send()
+            plain.await_all()
+    spark.conf.unset(keep)
+    assert plain.has_all_once()
+    assert audit_checkpoints(tmp_path) > 0

@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import UnsupportedOperationException
 from pyspark.sql import SparkSession
 
@@ -42,6 +44,7 @@ OF_ONE = {"spark.headgate.queries.copy.sources.orders.alignment.group": "all"}
         ({}, {"spark.headgate.control": "paused"}, True),
         ({}, {"spark.headgate.control": "paced"}, False),
         ({}, {"spark.headgate.onFailure": "fail"}, True),
+        ({}, {"spark.headgate.onFailure": "contiune"}, True),
         ({}, {"spark.headgate.planner.address": "of headgate-run"}, True),
         (LIMIT, {"spark.headgate.onFailure": "continue"}, False),
         (LIMIT, {"spark.headgate.enabled": "false"}, False),
@@ -76,16 +79,46 @@ def test_where_a_session_has_no_extension_those_streams_end_that_would_end_witho
 def test_a_query_is_protected_by_what_is_said_of_all_and_of_itself(
     spark: SparkSession, said: str, value: str, protects: bool
 ) -> None:
-    jvm, new_array = spark._jvm, spark.sparkContext._gateway.new_array
-    types, values = new_array(jvm.java.lang.Class, 2), new_array(jvm.java.lang.Object, 2)
-    find = jvm.java.lang.Class.forName
-    types[0], types[1] = find("java.util.Map"), find("java.lang.String")
-    properties = jvm.java.util.HashMap()
+    properties = spark._jvm.java.util.HashMap()
     properties.put(f"spark.headgate.{said}", value)
-    values[0], values[1] = properties, "copy"
-    asked = find("dev.headgate.spark.Protection").getDeclaredMethod("byProperties", types)
-    asked.setAccessible(True)
-    assert asked.invoke(None, values) is protects
+    assert (
+        asked(spark, "Protection.byProperties", ("java.util.Map", properties), (STRING, "copy")) is protects
+    )
+
+
+STRING, CONF = "java.lang.String", "org.apache.spark.SparkConf"
+
+
+def asked(spark: SparkSession, method: str, *arguments: tuple[str, object]) -> Any:
+    """What a static method of ours returns, whoever may call it; an argument is a class and a value."""
+    jvm, new_array = spark._jvm, spark.sparkContext._gateway.new_array
+    find, (owner, name) = jvm.java.lang.Class.forName, method.split(".")
+    types = new_array(jvm.java.lang.Class, len(arguments))
+    values = new_array(jvm.java.lang.Object, len(arguments))
+    for number, (kind, value) in enumerate(arguments):
+        types[number], values[number] = find(kind), value
+    found = find(f"dev.headgate.spark.{owner}").getDeclaredMethod(name, types)
+    found.setAccessible(True)
+    return found.invoke(None, values)
+
+
+def test_what_is_no_python_and_a_word_for_failures_that_is_none_are_named_with_the_remedy(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    conf = spark._jvm.org.apache.spark.SparkConf(False)
+    conf.set("spark.headgate.python", str(tmp_path / "no-python"))
+    conf.set("spark.headgate.onFailure", "contiune")
+    with pytest.raises(Py4JJavaError) as failed:
+        asked(spark, "PlannerProgram.start", (CONF, conf))
+    remedy = "spark.headgate.python names it; if it is not there, name a Python 3.9 or newer in spark.headgate.python"
+    assert remedy in str(failed.value)
+    printed = asked(spark, "PlannerProgram.isNone", (CONF, conf), (STRING, "-u -c " + 100 * "x"))
+    assert printed.startswith(
+        f"spark.headgate.python names {tmp_path}/no-python, which is no Python that starts"
+    )
+    assert printed.endswith('xxx…"; name a Python 3.9 or newer in spark.headgate.python')
+    named = asked(spark, "OnFailure.problemIn", (CONF, conf))
+    assert named == 'spark.headgate.onFailure is "contiune"; write continue or fail, or leave it out'
 
 
 LACKING = """

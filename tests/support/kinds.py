@@ -85,6 +85,8 @@ class Kind(ABC):
         self.java_options = ""
         self.more: dict[str, str] = {}
         """Of Spark's properties, whatever else is to be set."""
+        self.variables: dict[str, str] = {}
+        """The same of its environment."""
         self._processes: list[subprocess.Popen[bytes]] = []
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -200,7 +202,7 @@ class Kind(ABC):
             "PYSPARK_PYTHON": sys.executable,
             "QUERIES": str(self.queries_file),
             "BROKER": self.broker,
-        }  # fmt: skip
+        } | self.variables  # fmt: skip
 
     def _find_jvm(self) -> psutil.Process | None:
         for process in self._processes:

@@ -41,7 +41,7 @@ public final class PlannerProcess {
 
   static final String ENABLED = PROPERTIES + "enabled";
 
-  private static final long START_SECONDS = 60;
+  private static final long START_SECONDS = Long.getLong("headgate.planner.startSeconds", 60);
   private static final long RESTART_MILLIS = 500;
 
   /** One after the other, without a word of it: then no other is started. */
@@ -167,6 +167,7 @@ public final class PlannerProcess {
       if (problem != null) {
         throw new RefusedException(problem);
       }
+      PlannerProgram.tellOfOtherJars();
       openGateway();
       if (conf.contains(ADDRESS)) {
         JsonNode found = Origin.JSON.readTree(Path.of(conf.get(ADDRESS)).toFile());

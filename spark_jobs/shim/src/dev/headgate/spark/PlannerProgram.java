@@ -3,10 +3,13 @@ package dev.headgate.spark;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
+import java.net.JarURLConnection;
 import java.net.URISyntaxException;
+import java.net.URL;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.SecureRandom;
+import java.util.Collections;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Objects;
@@ -113,6 +116,19 @@ final class PlannerProgram {
   /** The jar that this is in. */
   static Path jar() throws URISyntaxException {
     return Path.of(PlannerProcess.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+  }
+
+  /** Names the jars of other versions that this thread's class path has too. Nothing of them is used. */
+  static void tellOfOtherJars() throws IOException, URISyntaxException {
+    String name = PlannerProgram.class.getName().replace('.', '/') + ".class";
+    for (URL found : Collections.list(Thread.currentThread().getContextClassLoader().getResources(name))) {
+      if (found.openConnection() instanceof JarURLConnection other) {
+        Path jar = Path.of(other.getJarFileURL().toURI());
+        if (Files.mismatch(jar(), jar) >= 0) {
+          LOG.warn("Headgate's jar is on the class path in two versions: {} is used, and {} is not; take one of them off", jar(), jar);
+        }
+      }
+    }
   }
 
   /** Where Python finds the runtime: in this jar, or, where that has none, in the installation that the jar is part of. */
