@@ -42,7 +42,7 @@ def fetched_a_tick(ticks: int) -> list[int]:
     counts = []
     for now in (1000.0 + TICK * tick for tick in range(ticks)):
         seen = published(now, known)
-        chosen = RefreshSchedule(now, TICK, {}).next(seen, CURRENT, frozenset())
+        chosen = RefreshSchedule(now, TICK, {}).next(seen, CURRENT)
         assert max(Counter(chosen).values(), default=1) == 1
         known |= {pod: seen.scrapes[pod].driver.at for pod in chosen}
         assert all(
@@ -61,14 +61,11 @@ def test_what_was_seen_at_once_is_renewed_in_equal_shares() -> None:
     assert max(others[50:]) <= 1.2 * ideal
 
 
-@pytest.mark.parametrize(
-    ("age", "others", "share"), [(119.0, 0, 0), (121.0, 0, 85), (121.0, 200, 76), (241.0, 3, MOST_PODS - 3)]
-)
-def test_those_that_a_reconcile_asks_for_are_not_waited_for(age: float, others: int, share: int) -> None:
+@pytest.mark.parametrize(("age", "share"), [(119.0, 0), (121.0, 85), (241.0, MOST_PODS)])
+def test_no_more_are_renewed_than_have_to_be(age: float, share: int) -> None:
     now = 1000.0
-    asked = frozenset(list(CURRENT.values())[:others])
     seen = published(now, dict.fromkeys(CURRENT.values(), now - age))
-    assert len(RefreshSchedule(now, TICK, {}).next(seen, CURRENT, asked)) == share
+    assert len(RefreshSchedule(now, TICK, {}).next(seen, CURRENT)) == share
 
 
 @pytest.mark.parametrize(
@@ -79,7 +76,7 @@ def test_whose_reconcile_is_planned_for_soon_is_renewed_before_it(
 ) -> None:
     now, key = 1000.0, KEYS[17]
     seen = published(now, dict.fromkeys(CURRENT.values(), now - 30.0))
-    chosen = RefreshSchedule(now, TICK, {key: now + reconcile_in}).next(seen, CURRENT, frozenset())
+    chosen = RefreshSchedule(now, TICK, {key: now + reconcile_in}).next(seen, CURRENT)
     assert chosen == ([CURRENT[key]] if is_fetched else [])
 
 
@@ -88,13 +85,13 @@ def test_what_was_not_scraped_since_has_nothing_to_be_renewed_from() -> None:
     seen = published(now - 50.0, {})
     known = {pod: Details(scraped.driver.at, DriverMetrics()) for pod, scraped in seen.scrapes.items()}
     seen = Published(targets=seen.targets, scrapes=seen.scrapes, details=known, outage=None)
-    assert RefreshSchedule(now, TICK, {}).next(seen, CURRENT, frozenset()) == []
+    assert RefreshSchedule(now, TICK, {}).next(seen, CURRENT) == []
 
 
 def test_details_are_renewed_although_the_clock_was_set_back() -> None:
     now = 1000.0
     seen = published(now, dict.fromkeys(CURRENT.values(), now + 3600.0))
-    assert set(RefreshSchedule(now, TICK, {}).next(seen, CURRENT, frozenset())) == set(CURRENT.values())
+    assert set(RefreshSchedule(now, TICK, {}).next(seen, CURRENT)) == set(CURRENT.values())
 
 
 @pytest.mark.parametrize(
@@ -109,5 +106,5 @@ def test_what_one_driver_says_is_renewed_within_half_a_minute() -> None:
     now, key = 1000.0, KEYS[17]
     for age, is_fetched in ((14.0, False), (16.0, True)):
         seen = published(now, {CURRENT[key]: now - age})
-        chosen = RefreshSchedule(now, TICK, {}).next(seen, {key: CURRENT[key]}, frozenset())
+        chosen = RefreshSchedule(now, TICK, {}).next(seen, {key: CURRENT[key]})
         assert chosen == [CURRENT[key]] * is_fetched

@@ -51,8 +51,9 @@ FREEZE_SECONDS = 60.0
 THAWED_EVERY = 60
 """Freezes between two looks at everything."""
 
-YOUNG_OBJECTS = 10_000
-"""New objects until those are looked at; at every tenth time those that survived the last ten as well."""
+YOUNG_OBJECTS = 100_000
+"""New objects until those are looked at; at every tenth time those that survived the last ten as well. A tick of ten
+thousand applications makes some 60,000 and lets as many go, so that none of them is looked at."""
 NEVER = 1_000_000_000
 MOMENTS = 100
 """How often a moment is looked for in which nothing is under way, before it is done all the same."""

@@ -69,9 +69,12 @@ class Fetch:
         self._left_out = {name: until for name, until in self._left_out.items() if until > now}
         self._client.expect(applications)
 
-    def scrape_times(self) -> Vector[TargetLabels]:
-        """Return when each driver was scraped, with all labels of its target; raises QueryFailure."""
-        return self._answer(scrape_times, self._targets)
+    def scrape_times(self) -> Callable[[], Vector[TargetLabels] | QueryFailure]:
+        """Ask when each driver was scraped, with all labels of its target; what is returned waits for the answer."""
+        future: Future[Vector[TargetLabels]] = self._threads.call(
+            "looks", self._answer, scrape_times, self._targets
+        )
+        return partial(_result, future)
 
     def columns(self, at: float, since: float) -> Iterator[tuple[Column, Vector[Labels] | QueryFailure]]:
         """Yield each column as of `at`, or why there is none.
@@ -142,7 +145,7 @@ class Fetch:
                 self._left_out[namespace] = time.monotonic() + LEFT_OUT_SECONDS
 
 
-def _result(future: Future[Vector[Labels]]) -> Vector[Labels] | QueryFailure:
+def _result(future: Future[Vector[LabelsT]]) -> Vector[LabelsT] | QueryFailure:
     try:
         return future.result()
     except QueryFailure as failure:

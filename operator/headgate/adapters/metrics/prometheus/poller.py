@@ -1,9 +1,11 @@
 """The metrics of all applications, read once a tick from one Prometheus.
 
     1  when was each driver scraped, and by what target            `targets`
+    2  beside it, as of the tick before: details of drivers        `details`
+       that are reconciled soon, and of some others
     4  a column a query, all as of that moment,                    `columns`
        of the drivers that were scraped since the tick before
-    2  details of drivers that are reconciled now or soon, some others `details`; 4 when many are new
+    2  details of drivers that are reconciled now; 4 when many are new
     n  expressions of users, at most so many a tick                `expressions`
 
 If the first fails nothing new is known; if another one does, its column grows old. What was known stands until
@@ -37,8 +39,8 @@ from headgate.key import Key
 from headgate.reconcile.ports import Metrics, Outage
 from headgate.reconcile.readings import Column, DriverMetrics
 
-MOST_BATCHES = 2
-"""Batches of details that are fetched in one tick."""
+MOST_AT_ONCE = 2 * MOST_PODS
+"""Drivers whose details are fetched at once."""
 FORGOTTEN_SECONDS = 3600.0
 """How long it is remembered that an application went: Prometheus answers with its series for minutes."""
 
@@ -102,13 +104,19 @@ class PrometheusPoller:
             if one.expressions:
                 wanted.setdefault(key.namespace, set()).update(one.expressions)
         self._expressions.ask(wanted, now)
-        published = self._look(watched, now)
+        published = self._look(watched, RefreshSchedule(now, gap, self._planned))
         self._expressions.take()
         current = _current(published.scrapes)
         drivers = {key: published.scrapes[pod].driver for key, pod in current.items()}
         due = self._due.look(drivers, now, _known(published, current), published.silence)
-        schedule = RefreshSchedule(now, gap, self._planned)
-        published, waiting = self._with_details(published, due, current, schedule)
+        behind = [pod for key in due if (pod := current.get(key)) is not None and is_behind(published, pod)]
+        published = self._with_details(published, behind[:MOST_AT_ONCE])
+        left = set(behind[MOST_AT_ONCE:])
+        waiting = {
+            key
+            for key in due
+            if (pod := current.get(key)) in left and pod is not None and not published.standing_details(pod)
+        }
         queued = [key for key in due if key not in waiting]
         self._published = published = replace(published, left_out=self._fetch.left_out)
         # The last thing: after it nothing may fail to hand them on.
@@ -132,15 +140,15 @@ class PrometheusPoller:
             elif went_at > now:
                 self._forgotten[key] = now
 
-    def _look(self, watched: Mapping[Key, Watched], now: float) -> Published:
-        oldest = self._forgotten.copy()
+    def _look(self, watched: Mapping[Key, Watched], schedule: RefreshSchedule) -> Published:
+        now, oldest = schedule.now, self._forgotten.copy()
         self._fetch.begin(len(watched))
+        times = self._fetch.scrape_times()
         before = self._published.since(oldest)
-        try:
-            times = self._fetch.scrape_times()
-        except QueryFailure as failure:
-            return replace(before, outage=failure.outage)
-        found = targets(times.samples, watched, now, oldest)
+        before = self._with_details(before, schedule.next(before, _current(before.scrapes))[:MOST_AT_ONCE])
+        if isinstance(answer := times(), QueryFailure):
+            return replace(before, outage=answer.outage)
+        found = targets(answer.samples, watched, now, oldest)
         self._pace = self._pace.following(before.targets.by_pod, found.by_pod)
         scrapes = columns.unchanged(found.by_pod, before.scrapes)
         scraped = {pod: target for pod, target in found.by_pod.items() if pod not in scrapes}
@@ -172,17 +180,12 @@ class PrometheusPoller:
                 columns.complete({pod: one for pod, one in scrapes.items() if pod not in missed})
         return failed
 
-    def _with_details(
-        self, published: Published, due: Sequence[Key], current: Mapping[Key, Pod], schedule: RefreshSchedule
-    ) -> tuple[Published, frozenset[Key]]:
-        """Fetch details; returns also the applications that should wait for theirs until the next tick."""
+    def _with_details(self, published: Published, chosen: Sequence[Pod]) -> Published:
+        """Fetch the details of some drivers, as of the look that has found the rest."""
         at = published.targets.evaluated_at
-        if published.outage is not None or at is None:
-            return published, frozenset()
-        wanted = [pod for key in due if (pod := current.get(key)) is not None and is_behind(published, pod)]
-        wanted += schedule.next(published, current, without=frozenset(wanted))
+        if published.outage is not None or at is None or not chosen:
+            return published
         found = dict(published.details)
-        chosen = wanted[: MOST_PODS * MOST_BATCHES]
         for first in range(0, len(chosen), MOST_PODS):
             scrapes = {pod: published.scrapes[pod] for pod in chosen[first : first + MOST_PODS]}
             answer = self._fetch.details(scrapes, at, self._pace.window_seconds)
@@ -198,14 +201,7 @@ class PrometheusPoller:
             found |= fresh
         more = {pod: published.scrapes[pod] for pod in chosen}
         scrapes = published.scrapes | _unmeasured(more, found)
-        published = replace(published, scrapes=scrapes, details=found)
-        left = set(wanted[len(chosen) :])
-        waiting = {
-            key
-            for key in due
-            if (pod := current.get(key)) in left and pod is not None and not published.standing_details(pod)
-        }
-        return published, frozenset(waiting)
+        return replace(published, scrapes=scrapes, details=found)
 
 
 def _current(scrapes: Scrapes) -> dict[Key, Pod]:

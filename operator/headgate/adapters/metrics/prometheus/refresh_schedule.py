@@ -52,26 +52,24 @@ class RefreshSchedule:
     gap: float
     planned: Mapping[Key, float]
 
-    def next(self, published: Published, current: Mapping[Key, Pod], without: frozenset[Pod]) -> list[Pod]:
+    def next(self, published: Published, current: Mapping[Key, Pod]) -> list[Pod]:
         """Return the drivers whose details are to be fetched, the most urgent first.
 
         These are all who are reconciled soon, or whose details are older than they should get. Of the others they are
         as few as suffice: were so many fetched in each tick from now on, nobody's would get older than that.
         """
-        ages = sorted(self._ages(published, current, without), key=itemgetter(0), reverse=True)
+        ages = sorted(self._ages(published, current), key=itemgetter(0), reverse=True)
         tick = max(0.0, self.gap) / refresh_seconds(len(current))
         shares = (tick / (1.0 - age) if tick < 1.0 - age else 1.0 for age, _ in ages)  # of each, in this tick
         fewest = max((place * share for place, share in enumerate(shares, 1)), default=0.0)
         return [pod for age, pod in ages[: math.ceil(fewest)] if age >= YOUNGEST]
 
-    def _ages(
-        self, published: Published, current: Mapping[Key, Pod], without: frozenset[Pod]
-    ) -> Iterator[tuple[float, Pod]]:
+    def _ages(self, published: Published, current: Mapping[Key, Pod]) -> Iterator[tuple[float, Pod]]:
         """Yield how old the details are that can be renewed, as parts of the age that they should reach at most."""
         soon = self.now + SOON_TICKS * max(0.0, self.gap)
         longest = refresh_seconds(len(current))
         for key, pod in current.items():
-            if pod not in without and is_behind(published, pod):
+            if is_behind(published, pod):
                 known = published.details.get(pod)
                 is_soon = self.planned.get(key, math.inf) <= soon
                 is_urgent = known is None or is_soon or known.at > self.now  # the clock was set back
