@@ -1,9 +1,8 @@
 """The demo's job in the heap in which Spark's default gets through, governed and by that default, in turns.
 
-What `make demo` shows is a governed run in a quarter of that heap, which therefore makes six batches, by
-`batch.maxRecords`, where the default makes one. Here both make one, and only who decides about it differs: what a
-governed run takes longer there than here is the price of the small heap. Run as
-`python -m benchmarks.demo.same_heap`.
+What `make demo` shows is a governed run in a quarter of that heap, which therefore makes several batches where the
+default makes one. Here both make one, and only who decides about it differs: what a governed run takes longer there
+than here is the price of bounded batches in the small heap. Run as `python -m benchmarks.demo.same_heap`.
 """
 
 from __future__ import annotations
@@ -70,6 +69,7 @@ def governed_in(heap: str, resource: Resource) -> Run:
     spec["main"]["file"] = str(resource.script.resolve())
     for query in spec["queries"]:
         del query["batch"]["maxRecords"]
+        query["checkpoint"]["intervalDuringBacklog"] = "0s"
     file = TARGET / f"{directory.name}.yaml"
     file.write_text(yaml.safe_dump(manifest))
     return replace(governed(file, read_resource(file)), title=f"governed, {heap}")

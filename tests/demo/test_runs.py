@@ -94,7 +94,7 @@ def test_the_governed_run_is_the_command_that_users_have(runs: dict[str, Run]) -
     assert runs["governed"].command_line.startswith("headgate local examples/flights-demo.yaml")
 
 
-def test_governed_in_the_larger_heap_nothing_else_is_another_but_what_the_small_one_asks_for(
+def test_governed_in_the_larger_heap_the_backlog_is_one_batch_and_all_else_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -105,7 +105,9 @@ def test_governed_in_the_larger_heap_nothing_else_is_another_but_what_the_small_
     expected = json.loads(moved)["spec"]
     expected["driver"]["memory"] = "2g"
     expected["main"]["file"] = str(resource.script.resolve())
-    assert expected["queries"][0]["batch"].pop("maxRecords")
+    (query,) = expected["queries"]
+    assert query["batch"].pop("maxRecords")
+    query["checkpoint"]["intervalDuringBacklog"] = "0s"
     (file,) = tmp_path.iterdir()
     assert yaml.safe_load(file.read_text())["spec"] == expected
     assert (run.key, run.title, run.is_governed) == ("governed", "governed, 2g", True)
