@@ -623,7 +623,7 @@ def test_a_door_keeps_each_request_for_a_while_and_then_hands_it_on(monkeypatch)
     assert door.passed == [slow_store.Request("PUT offsets", 7)]
 
 
-def test_a_batch_is_compared_with_each_plain_one_turn_by_turn_there_and_back(tmp_path, monkeypatch):
+def test_a_batch_is_compared_with_a_plain_one_pair_by_pair_with_what_both_asked(tmp_path, monkeypatch):
     made = []
 
     def runs_of(name, seconds):
@@ -633,20 +633,16 @@ def test_a_batch_is_compared_with_each_plain_one_turn_by_turn_there_and_back(tmp
 
         return SimpleNamespace(make=make)
 
-    runs = {
-        "plain": runs_of("plain", 4.0),
-        GOVERNED: runs_of(GOVERNED, 1.0),
-        "plain_abortable": runs_of("a", 2.0),
-    }
-    monkeypatch.setattr(fixed_cost.Place, "runs", lambda *_: nullcontext(runs))
-    found = fixed_cost.at_s3(30, batches=20, rounds=1).measure(bench(tmp_path))
-    assert {name: one.runs for name, one in found.items()} == {
-        "fixed_batch_cost_vs_plain_at_30ms_s3": [0.25],
-        "fixed_batch_cost_vs_abortable_at_30ms_s3": [0.5],
-    }
-    assert made == ["plain", GOVERNED, "a", "a", GOVERNED, "plain"]
-    of_a_batch = found["fixed_batch_cost_vs_plain_at_30ms_s3"].details["requests_of_a_batch"]
-    assert of_a_batch[GOVERNED] == {"all": 1.3, "PUT offsets": 1.0, "HEAD commits": 0.3}
+    seconds = {"plain": 4.0, GOVERNED: 1.0, "plain_abortable": 2.0}
+    for place, ratio in zip(fixed_cost.at_s3(30, batches=20, rounds=1), (0.25, 0.5), strict=True):
+        made.clear()
+        runs = {name: runs_of(name, seconds[name]) for name in (place.against, GOVERNED)}
+        monkeypatch.setattr(fixed_cost.Place, "runs", lambda *_, runs=runs: nullcontext(runs))
+        found = place.measure(bench(tmp_path))[place.figure.id]
+        assert found.runs == [ratio]
+        assert made == [place.against, GOVERNED, GOVERNED, place.against]
+        of_a_batch = found.details["requests_of_a_batch"]
+        assert of_a_batch[GOVERNED] == {"all": 1.3, "PUT offsets": 1.0, "HEAD commits": 0.3}
 
 
 # Started again -------------------------------------------------------------------------------------

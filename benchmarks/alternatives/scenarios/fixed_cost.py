@@ -7,7 +7,7 @@ record says how long each trigger took. The checkpoint is in one of three places
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,7 +27,7 @@ from support.http_server import serving
 
 WARM_UPS = 3
 """Runs of each before anything counts: a JVM compiles what it runs. A store takes no time for these, where it can."""
-PLAIN, GOVERNED = BOTH = "plain", "headgate"
+PLAIN, GOVERNED = "plain", "headgate"
 ABORTABLE = "plain_abortable"
 """Plain, with the manager of Spark's module for clouds, which renames nothing: what one may choose on S3."""
 NOTHING_SAID = ControlDocument(generation=1, queries={})
@@ -47,16 +47,17 @@ class Store:
 
 
 Opened = AbstractContextManager[Mapping[str, Store]]
+"""The stores of two drivers, by their names."""
 
 
 @contextmanager
-def local(_directory: Path) -> Iterator[Mapping[str, Store]]:
+def local(_directory: Path, names: Sequence[str]) -> Iterator[Mapping[str, Store]]:
     """Have both checkpoints on a local disk."""
-    yield dict.fromkeys(BOTH, Store())
+    yield dict.fromkeys(names, Store())
 
 
 @contextmanager
-def far_by_hadoop(_directory: Path) -> Iterator[Mapping[str, Store]]:
+def far_by_hadoop(_directory: Path, names: Sequence[str]) -> Iterator[Mapping[str, Store]]:
     """Have both in a store of ours in which each call of Hadoop's takes 50 ms.
 
     Renames are a copy and a delete there, and it writes a name only if it is absent where that is asked for, as S3
@@ -64,16 +65,16 @@ def far_by_hadoop(_directory: Path) -> Iterator[Mapping[str, Store]]:
     """
     slow = faulty_files.conf(latency=FAR_MILLIS, put_if_absent=False, conditional_writes=True)
     jar = {"spark.driver.extraClassPath": str(faulty_files.jar())}
-    yield dict.fromkeys(BOTH, Store("faulty:", {**slow, **jar}))
+    yield dict.fromkeys(names, Store("faulty:", {**slow, **jar}))
 
 
 @contextmanager
-def far_by_s3a(directory: Path, millis: int) -> Iterator[Mapping[str, Store]]:
-    """Have all on one S3 server of this machine, each behind a door that keeps each request for so long."""
+def far_by_s3a(directory: Path, names: Sequence[str], millis: int) -> Iterator[Mapping[str, Store]]:
+    """Have both on one S3 server of this machine, each behind a door that keeps each request for so long."""
     with ExitStack() as opened:
         port = opened.enter_context(object_store.server(directory))
         stores = {}
-        for which in (*BOTH, ABORTABLE):
+        for which in names:
             door = SlowDoor(port, millis / 1000)
             at = opened.enter_context(serving(door.handler())).server_port
             conf = object_store.conf(at, abortable=which == ABORTABLE)
@@ -85,58 +86,51 @@ def far_by_s3a(directory: Path, millis: int) -> Iterator[Mapping[str, Store]]:
 class Place:
     """Where the checkpoints are, and how often it is measured there."""
 
-    figures: Mapping[str, Figure]
-    """By the name of whom a governed driver is compared with."""
+    figure: Figure
     batches: int
     """Of a run."""
     rounds: int
     """At the most."""
-    opened: Callable[[Path], Opened] = local
-
-    @property
-    def name(self) -> str:
-        """What its first figure is called."""
-        return self.figures[PLAIN].id
+    opened: Callable[[Path, Sequence[str]], Opened] = local
+    against: str = PLAIN
+    """What a governed driver is compared with."""
 
     def measure(self, bench: Bench) -> Mapping[str, Measured]:
-        """Run all in turns, there and back; returns the ratios of each time."""
+        """Run both in turns, each the first and the last of a pair; returns the ratio of each pair."""
         batches = max(10, round(self.batches * bench.scale))
         with self.runs(bench, batches) as runs:
             took: dict[str, list[float]] = {which: [] for which in runs}
             requests: dict[str, Mapping[str, float]] = {}
             for turn in range(min(bench.rounds, self.rounds)):
-                there = rotated(tuple(runs), turn)
-                of_turn: dict[str, list[float]] = {which: [] for which in runs}
-                for which in (*there, *reversed(there)):
+                first, second = rotated(tuple(runs), turn)
+                of_pair: dict[str, list[float]] = {which: [] for which in runs}
+                for which in (first, second, second, first):
                     seconds, requests[which] = runs[which].make()
-                    of_turn[which].append(seconds)
-                for which, found in of_turn.items():
+                    of_pair[which].append(seconds)
+                for which, found in of_pair.items():
                     took[which].append(median(found))
                 bench.tell(
                     f"pair {turn + 1}: " + ", ".join(f"{n} {t[-1] * 1000:.0f} ms" for n, t in took.items())
                 )
-        details: dict[str, Any] = {"batches": batches, "seconds": took}
+        ratios = divided(took[GOVERNED], took[self.against])
+        details: dict[str, Any] = {**interval(ratios), "batches": batches, "seconds": took}
         if any(requests.values()):
             details["requests_of_a_batch"] = {
                 which: {"all": round(sum(found.values()), 2), **found} for which, found in requests.items()
             }
-        ratios = {figure.id: divided(took[GOVERNED], took[which]) for which, figure in self.figures.items()}
-        return {name: Measured(found, {**interval(found), **details}) for name, found in ratios.items()}
+        return {self.figure.id: Measured(ratios, details)}
 
     @contextmanager
     def runs(self, bench: Bench, batches: int) -> Iterator[Mapping[str, Runs]]:
-        """Start all drivers, and have them warm."""
-        with ExitStack() as started:
-            stores = started.enter_context(self.opened(bench.place(f"{self.name}-store").directory))
-            runs = {}
-            for which, store in stores.items():
-                name = f"{self.name}-{which}"
-                session = started.enter_context(
-                    documented_session(bench, name, NOTHING_SAID, store.conf)
-                    if which == GOVERNED
-                    else plain_session(bench, name, store.conf)
-                )
-                runs[which] = Runs(session, store, batches)
+        """Start both drivers, and have them warm."""
+        name = self.figure.id
+        with (
+            self.opened(bench.place(f"{name}-store").directory, (self.against, GOVERNED)) as stores,
+            plain_session(bench, f"{name}-plain", stores[self.against].conf) as plain,
+            documented_session(bench, f"{name}-governed", NOTHING_SAID, stores[GOVERNED].conf) as governed,
+        ):
+            sessions = {self.against: plain, GOVERNED: governed}
+            runs = {which: Runs(sessions[which], stores[which], batches) for which in sessions}
             for each in list(runs.values()) * WARM_UPS:
                 each.make(warms_up=True)
             yield runs
@@ -144,7 +138,7 @@ class Place:
     @property
     def scenario(self) -> Scenario:
         """What measures it."""
-        return Scenario(self.name, tuple(self.figures.values()), self.measure)
+        return Scenario(self.figure.id, (self.figure,), self.measure)
 
 
 @dataclass(frozen=True)
@@ -168,23 +162,23 @@ class Runs:
         return seconds, requests_of_a_batch(door.passed) if door is not None else {}
 
 
-def compared(place: str, goal: float) -> dict[str, Figure]:
-    """Return the figure of a governed driver against a plain one in a place."""
-    return {PLAIN: Figure(f"fixed_batch_cost_vs_plain{place}", "ratio", Goal("<=", goal))}
-
-
-def at_s3(millis: int, batches: int, rounds: int) -> Place:
-    """Return the place of an S3 server that is so far away."""
-    place = f"_at_{millis}ms_s3"
+def at_s3(millis: int, batches: int, rounds: int) -> tuple[Place, Place]:
+    """Return the places of an S3 server far away, beside plain drivers by default and with `ABORTABLE`."""
+    place, opened = f"_at_{millis}ms_s3", partial(far_by_s3a, millis=millis)
+    plain = Figure(f"fixed_batch_cost_vs_plain{place}", "ratio", Goal("<=", 0.8))
     abortable = Figure(f"fixed_batch_cost_vs_abortable{place}", "ratio", Report())
-    figures = {**compared(place, 0.8), ABORTABLE: abortable}
-    return Place(figures, batches, rounds, partial(far_by_s3a, millis=millis))
+    return Place(plain, batches, rounds, opened), Place(abortable, batches, rounds, opened, ABORTABLE)
 
 
 PLACES = (
-    Place(compared("", 0.6), batches=100, rounds=10),
-    Place(compared("_at_50ms_store", 0.8), batches=20, rounds=6, opened=far_by_hadoop),
-    at_s3(30, batches=20, rounds=4),
-    at_s3(100, batches=10, rounds=3),
+    Place(Figure("fixed_batch_cost_vs_plain", "ratio", Goal("<=", 0.6)), batches=100, rounds=10),
+    Place(
+        Figure("fixed_batch_cost_vs_plain_at_50ms_store", "ratio", Goal("<=", 0.8)),
+        batches=20,
+        rounds=6,
+        opened=far_by_hadoop,
+    ),
+    *at_s3(30, batches=20, rounds=4),
+    *at_s3(100, batches=10, rounds=3),
 )
 SCENARIOS = tuple(place.scenario for place in PLACES)
