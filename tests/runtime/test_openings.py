@@ -191,8 +191,10 @@ def test_a_run_that_spark_has_ended_already_is_waited_for_and_one_that_goes_on_i
     running.clear()
     with pytest.raises(StillUnderWayError, match="s3a://b/ck before is still being ended"):
         governor.opened(2, described(2, run="r2"))
-    governor.ended("r1", None)
-    assert governor.opened(2, described(2, run="r2")) == "ok"
+    assert governor.opened(2, described(2, run="r2")) == "ok", (
+        "though nobody has told of the end of the other"
+    )
+    assert [run.run_id for run in governor.runs] == ["r2"]
 
 
 def test_a_stream_that_is_told_of_after_the_first_planning_is_planned_as_well() -> None:

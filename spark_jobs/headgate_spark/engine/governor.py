@@ -267,9 +267,12 @@ class Governor:
             try:
                 lock = self._services.acquire_lock(described.checkpoint)
             except CheckpointInUseError as error:
-                folder = side_directory(described.checkpoint)
-                if not error.by_this_driver or self.table.is_held(folder, self._services.running()):
+                holders = self.table.holders(side_directory(described.checkpoint))
+                running = self._services.running()
+                if not error.by_this_driver or any(holder.run_id in running for holder in holders):
                     raise
+                for holder in holders:
+                    self._over(holder, None)  # its end may have been told before its stream was opened
                 why = f"the run that had checkpoint {described.checkpoint} before is still being ended"
                 raise StillUnderWayError(why) from None
             try:

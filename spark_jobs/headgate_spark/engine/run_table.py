@@ -7,7 +7,7 @@ for whoever brings it. Nothing is waited for under that lock, and no run's own l
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTimeError
 from contextlib import contextmanager
@@ -193,12 +193,13 @@ class RunTable:
         with self._lock:
             return self._runs.get(run_id)
 
-    def is_held(self, folder: str, running: Collection[str]) -> bool:
-        """Tell whether one of the runs that the JVM has open holds the checkpoint beside which a folder is.
+    def holders(self, folder: str) -> list[QueryRun]:
+        """Return the runs that have the checkpoint beside which a folder is.
 
-        A run that was stopped as it began is given up here a moment after Spark has begun the next one.
+        One that was stopped as it began is given up a moment after Spark has begun the next one, or never: its end
+        may be told while its first stream is still being opened.
         """
-        return any(run.state.folder == folder and run.run_id in running for run in self.runs)
+        return [run for run in self.runs if run.state.folder == folder]
 
     def has_begun_before(self, run_id: str) -> bool:
         """Tell whether a query is none that begins now: its run is open, or another planner knew it."""
