@@ -70,7 +70,7 @@ def unheeded(
     if at_once:
         return [*found, *_bounds_in_vain(control, sources)]
     whole = sorted(name for name, described in sources.items() if described.read_limit is ReadLimit.GATE)
-    if whole and control.batch.max_records != BatchControl().max_records:
+    if whole and _bounds_batches(control):
         is_read = WHOLE if len(whole) == 1 else WHOLE.replace("is read", "are read", 1)
         found.append(Unheeded(f"batch.maxRecords does not bound {', '.join(whole)}, which {is_read}"))
     return found
@@ -87,7 +87,7 @@ def _bounds_in_vain(control: QueryControl, sources: Mapping[str, Descriptor]) ->
         )
         if name in sources and value is not None
     ]
-    if control.batch.max_records != BatchControl().max_records:
+    if _bounds_batches(control):
         given.append("batch.maxRecords")
     if given:
         yield Unheeded(
@@ -98,7 +98,7 @@ def _bounds_in_vain(control: QueryControl, sources: Mapping[str, Descriptor]) ->
 
 def caps_in_vain(control: QueryControl | None, sources: Mapping[str, Descriptor]) -> Iterator[str]:
     """Yield the caps that a job gives its sources, unless somebody has set what stands for them."""
-    if control is None or control.batch.max_records != BatchControl().max_records:
+    if control is None or _bounds_batches(control):
         return
     for name, described in sources.items():
         source = control.sources.get(name, SourceControl())
@@ -134,3 +134,7 @@ def _of_source(name: str, control: SourceControl, described: Descriptor) -> Iter
             "holds in the long run, or the source's own limit in the job",
             protects=True,
         )
+
+
+def _bounds_batches(control: QueryControl) -> bool:
+    return control.batch.max_records != BatchControl().max_records

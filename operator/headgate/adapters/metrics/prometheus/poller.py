@@ -109,14 +109,11 @@ class PrometheusPoller:
         current = _current(published.scrapes)
         drivers = {key: published.scrapes[pod].driver for key, pod in current.items()}
         due = self._due.look(drivers, now, _known(published, current), published.silence)
-        behind = [pod for key in due if (pod := current.get(key)) is not None and is_behind(published, pod)]
-        published = self._with_details(published, behind[:MOST_AT_ONCE])
-        left = set(behind[MOST_AT_ONCE:])
-        waiting = {
-            key
-            for key in due
-            if (pod := current.get(key)) in left and pod is not None and not published.standing_details(pod)
-        }
+        behind = [
+            (key, pod) for key in due if (pod := current.get(key)) is not None and is_behind(published, pod)
+        ]
+        published = self._with_details(published, [pod for _, pod in behind[:MOST_AT_ONCE]])
+        waiting = {key for key, pod in behind[MOST_AT_ONCE:] if not published.standing_details(pod)}
         queued = [key for key in due if key not in waiting]
         self._published = published = replace(published, left_out=self._fetch.left_out)
         # The last thing: after it nothing may fail to hand them on.
