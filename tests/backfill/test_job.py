@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from support.backfills import finish
 from support.jobs import load_job
+from support.spark import configured
 
 pytestmark = pytest.mark.spark
 
@@ -64,15 +65,12 @@ def test_each_order_is_written_with_its_shipment_once(
 def test_its_streams_have_names_where_each_stream_of_a_query_must_have_one(
     spark: SparkSession, job: ModuleType, args: Namespace
 ) -> None:
-    spark.conf.set(EVOLUTION, "true")
-    try:
+    with configured(spark, {EVOLUTION: "true"}):
         add_orders(args, "a.parquet", {1: 0, 3: 30})
         add_shipments(args, "a.parquet", {1: 5})
         finish(job.shipped_orders(spark, args).trigger(availableNow=True))
         add_shipments(args, "b.parquet", {3: 40})
         finish(job.shipped_orders(spark, args).trigger(availableNow=True))
-    finally:
-        spark.conf.unset(EVOLUTION)
     assert written(spark, args) == [1, 3]
 
 

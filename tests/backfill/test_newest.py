@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate_spark.backfill import Files, Kafka, Side
 from headgate_spark.backfill.batch import HistoryJoin, with_event_time
 from headgate_spark.backfill.matching import Matching
+from support.spark import configured
 
 pytestmark = pytest.mark.spark
 
@@ -60,14 +61,11 @@ def test_what_is_seen_is_what_there_is(
     *,
     adaptive: bool,
 ) -> None:
-    spark.conf.set("spark.sql.adaptive.enabled", str(adaptive).lower())
-    try:
+    with configured(spark, {"spark.sql.adaptive.enabled": str(adaptive).lower()}):
         join = history(spark, how, left, right)
         watched, newest = join.watched()
         watched.output().write.format("noop").mode("overwrite").save()
         assert newest() == join.newest()
-    finally:
-        spark.conf.unset("spark.sql.adaptive.enabled")
 
 
 def test_topics_with_rows_are_read_once_less(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

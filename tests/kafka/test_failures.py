@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from support.governed import Driver, await_rows, driver_in
 from support.kafka import PASSWORD, USER, Broker
 from support.kafka_records import Ramp, fill
 from support.servers import free_port
-from support.spark import failure, planned_offsets, wait_until
+from support.spark import configured, failure, planned_offsets, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -50,14 +50,9 @@ def with_password(kafka: Broker, password: str) -> dict[str, str]:
     }
 
 
-@contextmanager
-def outages_end_after(spark: SparkSession, seconds: float) -> Iterator[None]:
+def outages_end_after(spark: SparkSession, seconds: float) -> AbstractContextManager[None]:
     """Of queries that are started in the block."""
-    spark.conf.set("spark.headgate.sourceOutage", f"{seconds}s")
-    try:
-        yield
-    finally:
-        spark.conf.unset("spark.headgate.sourceOutage")
+    return configured(spark, {"spark.headgate.sourceOutage": f"{seconds}s"})
 
 
 def last_planned(checkpoint: Path) -> str:

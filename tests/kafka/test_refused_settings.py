@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,31 +9,23 @@ from pyspark.sql import SparkSession
 
 from headgate_contract import QueryControl, RateControl, SourceControl
 from support.governed import NAME, Driver, await_rows
-from support.spark import failure
+from support.spark import configured, failure
 
 pytestmark = pytest.mark.spark
 
 LIMIT = "rateLimit.recordsPerCheckpoint"
 
 
-@contextmanager
-def said(spark: SparkSession, **properties: str) -> Iterator[None]:
-    """Within, the session has properties of ours; `_` is for `.`."""
-    named = {f"spark.headgate.{name.replace('_', '.')}": value for name, value in properties.items()}
-    for name, value in named.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name in named:
-            spark.conf.unset(name)
+def ours(**properties: str) -> dict[str, str]:
+    """Return properties of ours; `_` is for `.`."""
+    return {f"spark.headgate.{name.replace('_', '.')}": value for name, value in properties.items()}
 
 
 def test_a_property_that_is_misspelt_ends_a_query_and_the_nearest_one_is_named(
     spark: SparkSession, driver: Driver, tmp_path: Path
 ) -> None:
     ticks = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", "10").load()
-    with said(spark, rateLimit_recordsPerSecnd="5"), driver.running(ticks, tmp_path) as query:
+    with configured(spark, ours(rateLimit_recordsPerSecnd="5")), driver.running(ticks, tmp_path) as query:
         assert "did you mean spark.headgate.rateLimit.recordsPerSecond?" in failure(query)
 
 
@@ -49,7 +39,7 @@ def test_an_option_that_a_source_cannot_obey_ends_its_query_unless_it_is_to_go_o
     assert f"query {NAME}: {LIMIT} of source rate-micro-batch does nothing" in message
     assert "use recordsPerSecond" in message
     assert "with spark.headgate.onFailure=continue it runs without" in message
-    with said(spark, onFailure="continue"), driver.running(ticks, tmp_path / "goes on") as query:
+    with configured(spark, ours(onFailure="continue")), driver.running(ticks, tmp_path / "goes on") as query:
         await_rows(query, 10)
 
 

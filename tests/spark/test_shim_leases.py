@@ -130,15 +130,20 @@ def test_a_recall_while_the_planner_answers_is_not_lost(
         wait_until(lambda: planner.questions["leased", "0"] > 3, "more questions")
 
 
+def watch(planner: Counting, more_than: str = "") -> int:
+    """Have the stream of the leased query surveyed once, and watched by its lease; return its handle."""
+    handle = next(h for h, source in planner.sources.items() if source["query"]["name"] == "leased")
+    planner.of_query["leased"] = f"survey:{handle}"
+    planner.after_survey = f"{LONG}{handle}{more_than}"
+    wait_until(lambda: planner.surveys, "a survey")
+    return handle
+
+
 def test_something_new_in_a_watched_stream_ends_the_lease(
     spark: SparkSession, planner: Counting, triggers: Triggers, tmp_path: Path
 ) -> None:
-    frame = replayed(spark, tmp_path)
-    with leased(frame, planner, tmp_path, "hold"):
-        handle = next(h for h, source in planner.sources.items() if source["query"]["name"] == "leased")
-        planner.of_query["leased"] = f"survey:{handle}"
-        planner.after_survey = f"lease:3600000:50:{handle}"
-        wait_until(lambda: planner.surveys, "a survey")
+    with leased(replayed(spark, tmp_path), planner, tmp_path, "hold"):
+        handle = watch(planner)
         before = wait_until(lambda: planner.questions["leased", "0"], "questions")
         triggers.pass_by()
         assert planner.questions["leased", "0"] == before
@@ -152,12 +157,8 @@ def test_something_new_in_a_watched_stream_ends_the_lease(
 def test_records_of_a_stream_that_is_watched_for_more_than_so_many_end_the_lease_when_there_are_more(
     spark: SparkSession, planner: Counting, triggers: Triggers, tmp_path: Path, most: int, ends: bool
 ) -> None:
-    frame = replayed(spark, tmp_path)
-    with leased(frame, planner, tmp_path, "hold"):
-        handle = next(h for h, source in planner.sources.items() if source["query"]["name"] == "leased")
-        planner.of_query["leased"] = f"survey:{handle}"
-        planner.after_survey = f"lease:3600000:50:{handle}={most}"
-        wait_until(lambda: planner.surveys, "a survey")
+    with leased(replayed(spark, tmp_path), planner, tmp_path, "hold"):
+        watch(planner, f"={most}")
         before = planner.questions["leased", "0"]
         (tmp_path / "live").touch()
         if ends:

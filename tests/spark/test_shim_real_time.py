@@ -15,6 +15,7 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery, StreamingQue
 from support.spark import (
     ScriptedPlanner,
     be_patient,
+    configured,
     governed,
     once,
     replace_triggers,
@@ -304,12 +305,9 @@ def test_stays_in_micro_batches_with_what_the_job_says_of_its_state(
 ) -> None:
     planner.answer = LIVE
     memory.add(100)
-    spark.conf.set(key, value)
-    try:
-        with running(counted(memory, tmp_path / "rows"), tmp_path / "checkpoint") as query:
-            await_counts(query, tmp_path / "rows", memory)
-    finally:
-        spark.conf.unset(key)
+    writer = counted(memory, tmp_path / "rows")
+    with configured(spark, {key: value}), running(writer, tmp_path / "checkpoint") as query:
+        await_counts(query, tmp_path / "rows", memory)
     assert words in planner.refusals[0]
 
 

@@ -13,6 +13,7 @@ from support.spark import (
     ScriptedPlanner,
     batch_sizes,
     committed_batches,
+    configured,
     once,
     planned_offsets,
     progress,
@@ -57,13 +58,10 @@ def test_a_batch_is_reported_also_where_the_session_keeps_no_reports(
 ) -> None:
     """Of `spark.sql.streaming.numRecentProgressUpdates` Spark keeps one less, and fails a batch at none."""
     planner.answer = once("all")
-    spark.conf.set(REPORTS_KEPT, kept)
-    try:
-        with running(ten_rows_a_batch(spark).writeStream.format("noop"), tmp_path) as query:
-            wait_until(lambda: planner.progress or query.exception(), "the report of a batch")
-            assert query.exception() is None
-    finally:
-        spark.conf.unset(REPORTS_KEPT)
+    writer = ten_rows_a_batch(spark).writeStream.format("noop")
+    with configured(spark, {REPORTS_KEPT: kept}), running(writer, tmp_path) as query:
+        wait_until(lambda: planner.progress or query.exception(), "the report of a batch")
+        assert query.exception() is None
     assert planner.progress[0]["sources"] == [{"numInputRows": 10}]
 
 
@@ -124,9 +122,7 @@ def test_a_query_stops_cleanly_while_it_is_held(
 def test_a_source_that_the_job_has_named_is_known_by_that_name(
     spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path, api: str
 ) -> None:
-    evolution = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
-    spark.conf.set(evolution, "true")
-    try:
+    with configured(spark, {"spark.sql.streaming.queryEvolution.enableSourceEvolution": "true"}):
         if api == "v2":
             frame = ten_rows_a_batch(spark, name="orders")
         else:
@@ -134,8 +130,6 @@ def test_a_source_that_the_job_has_named_is_known_by_that_name(
             frame = spark.readStream.name("orders").schema("id long").parquet(str(tmp_path / "files"))
         with running(frame.writeStream.format("noop"), tmp_path / "checkpoint"):
             planner.await_more_questions(1)
-    finally:
-        spark.conf.unset(evolution)
     (described,) = planner.sources.values()
     assert (described["api"], described["name"], described["index"]) == (api, "orders", "orders")
     assert described["checkpoint"] == f"file:{tmp_path}/checkpoint"

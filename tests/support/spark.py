@@ -173,6 +173,18 @@ class ScriptedPlanner:
         wait_until(lambda: len(self.asked) >= target, f"{count} more questions to the planner")
 
 
+@contextmanager
+def configured(session: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
+    """Within, the session has these properties; what it had of them before is not put back."""
+    for name, value in conf.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in conf:
+            session.conf.unset(name)
+
+
 def replace_triggers(session: SparkSession) -> None:
     """Give each query that begins a trigger that Headgate does not know, and so cannot shorten.
 
