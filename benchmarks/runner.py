@@ -23,6 +23,7 @@ from benchmarks.local.results import (
     Measured,
     Origin,
     failed_row,
+    pooled,
     row,
 )
 from benchmarks.provenance import UNKNOWN, commit, processor_speed
@@ -45,6 +46,14 @@ class Scenario(Generic[BenchT]):
     """Measure all of them, with what a scenario of the suite is given; returns one entry per figure, by id."""
     measures: tuple[str, ...] | None = None
     """Paths of what is measured in other processes, where these are not those of the whole suite."""
+    repeats: int = 1
+    """How often it is measured for one attempt: more than once where it makes one run each time, which does not tell
+    how far runs lie apart. Not where it counts: there each run has to be right, and the value would be the median."""
+
+    def repeated(self, bench: BenchT) -> Mapping[str, Measured]:
+        """Measure all of them so often; returns one entry per figure, by id."""
+        times = [self.measure(bench) for _ in range(self.repeats)]
+        return {figure.id: pooled([found[figure.id] for found in times]) for figure in self.figures}
 
 
 @dataclass(frozen=True)
@@ -110,7 +119,7 @@ class Suite(Generic[BenchT]):
         tell(f"{scenario.name}: {', '.join(figure.id for figure in scenario.figures)}")
         began = time.monotonic()
         try:
-            found = scenario.measure(bench)
+            found = scenario.repeated(bench)
             rows = [row(figure, found[figure.id], call) for figure in scenario.figures]
         except Exception as error:  # whatever goes wrong in one scenario, the others are measured
             what = f"{type(error).__name__}: {error}"

@@ -97,6 +97,14 @@ class Measured:
     """What stands behind it, for whoever doubts it."""
 
 
+def pooled(times: Sequence[Measured]) -> Measured:
+    """Return the runs of all times that a figure was measured, with the details of each; of one time, that."""
+    if len(times) == 1:
+        return times[0]
+    runs = [run for measured in times for run in measured.runs]
+    return Measured(runs, {"repeats": [dict(measured.details) for measured in times]})
+
+
 DRIVER: Final = (
     "spark_jobs/headgate_contract",
     "spark_jobs/headgate_spark",

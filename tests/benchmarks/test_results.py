@@ -205,6 +205,18 @@ def test_a_suite_writes_where_its_figures_come_from(tmp_path, monkeypatch):
     assert found["commit"] == provenance.commit()
 
 
+def test_what_makes_one_run_each_time_is_measured_several_times_for_an_attempt(tmp_path):
+    times = iter((6.0, 9.0, 8.0))
+    scenario = Scenario(
+        "one", (RATIO,), lambda _: {"a": Measured([run := next(times)], {"run": run})}, repeats=3
+    )
+    suite = Suite("benchmarks.some", [scenario], Origin("make bench-some", dict))
+    assert suite.run(suite.scenarios, None, tmp_path / "some.json") == 0
+    (made,) = read(tmp_path / "some.json")["a"]
+    assert (made["value"], made["runs"]) == (8, [6, 9, 8])
+    assert made["details"] == {"repeats": [{"run": 6}, {"run": 9}, {"run": 8}]}
+
+
 IS_ENDED = """
 import sys
 from pathlib import Path

@@ -79,4 +79,5 @@ SCENARIO = Scenario(
     "planning",
     tuple(Figure(name_of(partitions), "s", Goal("<=", goal)) for partitions, goal in GOALS.items()),
     measure,
+    repeats=3,
 )

@@ -145,4 +145,5 @@ SCENARIO = Scenario(
         Figure(f"plan_p99_seconds_{partitions}", "s", Goal("<=", goal)) for partitions, goal in GOALS.items()
     ),
     measure,
+    repeats=3,
 )

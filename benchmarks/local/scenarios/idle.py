@@ -57,4 +57,4 @@ def start_session(place: Place, resource: Resource, bench: Bench) -> Child:
     return plain(place, "forward.py", arguments, resource.properties(place) | MEMORY)
 
 
-SCENARIO = Scenario("idle", (Figure("idle_cpu_cores", "cores", Goal("<=", 0.03)),), measure)
+SCENARIO = Scenario("idle", (Figure("idle_cpu_cores", "cores", Goal("<=", 0.03)),), measure, repeats=3)

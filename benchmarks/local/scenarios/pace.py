@@ -95,4 +95,5 @@ SCENARIO = Scenario(
         Figure("planner_p99_seconds", "s", Goal("<=", 0.005)),
     ),
     measure,
+    repeats=3,
 )

@@ -70,5 +70,5 @@ def of_query(batches: list[Batch], rate: int, begin: float, end: float) -> Measu
 
 
 SCENARIO = Scenario(
-    "rate", tuple(Figure(name, "relative error", Goal("<=", 0.01)) for name in RATES), measure
+    "rate", tuple(Figure(name, "relative error", Goal("<=", 0.01)) for name in RATES), measure, repeats=3
 )

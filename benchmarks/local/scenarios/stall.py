@@ -131,4 +131,4 @@ def details(outcomes: Mapping[str, Outcome]) -> dict[str, object]:
     return members
 
 
-SCENARIO = Scenario("stall", (Figure("first_batch_after_stall", "ratio", Goal("<=", 2)),), measure)
+SCENARIO = Scenario("stall", (Figure("first_batch_after_stall", "ratio", Goal("<=", 2)),), measure, repeats=3)
