@@ -5,11 +5,15 @@ Drivers and operators are processes of their own, and no import tells what runs 
 
 from __future__ import annotations
 
-import ast
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
+
+from grimp import ImportGraph, build_graph
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))  # grimp looks for `support` as Python does
 
 ROOTS: Final = {
     "benchmarks": Path("benchmarks"),
@@ -52,34 +56,20 @@ def jobs_beside(file: Path) -> Iterator[Path]:
 @cache
 def closure(module: str) -> frozenset[Path]:
     """Return the files of a module and of all modules that it imports, those of this repository."""
-    found: dict[str, Path] = {}
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
-        file = file_of(name)
-        if file is None or name in found or name in KEEPING:
-            continue
-        found[name] = file
-        waiting += imported(file)
-    return frozenset(found.values())
-
-
-def file_of(module: str) -> Path | None:
-    """Return the file of a module; None where it is none of this repository's."""
-    root, *rest = module.split(".")
-    if root not in ROOTS:
-        return None
-    place = ROOTS[root].joinpath(*rest)
-    return next(filter(Path.is_file, (place.with_suffix(".py"), place / "__init__.py")), None)
+    return frozenset(file_of(name) for name in {module} | graph().find_upstream_modules(module))
 
 
 @cache
-def imported(file: Path) -> tuple[str, ...]:
-    """Return what may be a module among the names that a file imports."""
-    names: list[str] = []
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names += [one.name for one in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names += [node.module, *(f"{node.module}.{one.name}" for one in node.names)]
-    return tuple(names)
+def graph() -> ImportGraph:
+    """Return which module imports which, but for those that only keep results."""
+    found = build_graph(*ROOTS, cache_dir=None)
+    for name in KEEPING:
+        found.remove_module(name)
+    return found
+
+
+def file_of(module: str) -> Path:
+    """Return the file of a module of this repository."""
+    root, *rest = module.split(".")
+    place = ROOTS[root].joinpath(*rest)
+    return next(filter(Path.is_file, (place.with_suffix(".py"), place / "__init__.py")))

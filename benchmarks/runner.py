@@ -113,9 +113,7 @@ class Suite(Generic[BenchT]):
     def _measured(self, scenario: Scenario[BenchT], bench: BenchT, more: str) -> Sequence[Mapping[str, Any]]:
         """Run a scenario; returns its rows, also where it failed."""
         command = f"python -m {self.module} --only {scenario.name}{more}"
-        measures = self.origin.measures if scenario.measures is None else scenario.measures
-        paths = tuple(dict.fromkeys((*measures, self.module.replace(".", "/"))))
-        call = Call(command, os.getloadavg()[0], processor_speed(), self.origin.versions(), paths)
+        call = Call(command, os.getloadavg()[0], processor_speed(), self.origin.versions())
         tell(f"{scenario.name}: {', '.join(figure.id for figure in scenario.figures)}")
         began = time.monotonic()
         try:

@@ -144,8 +144,6 @@ class Call:
     """As `provenance.processor_speed` told it before."""
     versions: Mapping[str, str]
     """Of what is measured, by name."""
-    paths: Sequence[str]
-    """Of what is measured and of what measures it."""
     commit: str = field(default_factory=commit)
     machine: Mapping[str, Any] = field(default_factory=machine)
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
@@ -195,7 +193,6 @@ def origin(call: Call) -> dict[str, Any]:
         "commit": call.commit,
         "machine": dict(call.machine),
         "versions": dict(call.versions),
-        "paths": list(call.paths),
         "load_average": rounded(call.load_average),
         "processor_speed": rounded(call.processor_speed),
     }

@@ -259,7 +259,7 @@ def test_the_plot_has_a_bar_for_each_variant_and_every_figure():
     runs[cogroup.LOW] = [ran(120.0, batches=500)]
     ratio = cogroup.WORKLOAD.ratios[0]
     made_by = "python -m benchmarks.backlog --only cogroup"
-    call = Call(made_by, 0.1, 30.0, {}, (), "c0ffee", MACHINE, "2026-11-22")
+    call = Call(made_by, 0.1, 30.0, {}, "c0ffee", MACHINE, "2026-11-22")
     page = plot.render([over_days([row(ratio.figure, measured(cogroup.WORKLOAD, runs, ratio), call)])])
     about = "2026-11-22, 2 cores, 24 GiB, processor AMD, commit c0ffee"
     cells = ("cogroup_vs_low_latency_4k", "30", "-", "-", "1", "1", "&gt;= 20", "open", about)

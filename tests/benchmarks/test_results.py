@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import provenance
 from benchmarks.local.catalog import IDS, SCENARIOS
-from benchmarks.local.results import DRIVER, Call, Figure, Goal, Measured, Origin, Report, failed_row, row
+from benchmarks.local.results import Call, Figure, Goal, Measured, Origin, Report, failed_row, row
 from benchmarks.local.scenario import Scenario
 from benchmarks.result_file import MACHINE, SAYS, ResultFileError, append, faults, read
 from benchmarks.runner import Suite, mark
@@ -27,7 +27,6 @@ def call(date="2026-11-21", commit="c0ffee", machine=AMD, command="python -m ben
         load_average=0.1234567,
         processor_speed=31.23456,
         versions={"pyspark": "4.3.0"},
-        paths=("spark_jobs", "benchmarks/local"),
         commit=commit,
         machine=machine,
         date=date,
@@ -75,7 +74,6 @@ def test_a_row_has_the_median_of_its_runs():
         "commit": "c0ffee",
         "machine": AMD,
         "versions": {"pyspark": "4.3.0"},
-        "paths": ["spark_jobs", "benchmarks/local"],
         "load_average": 0.1235,
         "processor_speed": 31.23,
     }
@@ -201,7 +199,6 @@ def test_a_suite_writes_where_its_figures_come_from(tmp_path, monkeypatch):
     assert {name: len(made) for name, made in read(file).items()} == {"a": 2, "b": 1}
     found = shown(read(file))[1]
     assert (found["versions"], found["machine"]["processor"]) == ({"pyspark": "4.3.0"}, "a processor")
-    assert found["paths"] == [*DRIVER, "benchmarks/some"]
     assert found["commit"] == provenance.commit()
 
 

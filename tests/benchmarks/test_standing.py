@@ -46,7 +46,7 @@ def test_the_value_is_the_median_of_the_latest_days_by_the_last_attempt_of_each(
 def test_days_before_a_figure_began_to_measure_something_else_do_not_count():
     made = [attempt(1, 6), attempt(2, 8), attempt(3, 20, since="abc"), attempt(4, 30, since="abc")]
     assert [over_days(made[:count])["value"] for count in (2, 3, 4)] == [7, 20, 25]
-    call = Call("c", 0.1, 30.0, {}, (), "c0ffee", {}, "2026-12-01")
+    call = Call("c", 0.1, 30.0, {}, "c0ffee", {}, "2026-12-01")
     for since, said in ((None, {}), (Since("abc", "2026-12-03"), {"since": "abc"})):
         figure = Figure("a", "s", Goal("<=", 1), since)
         for row in (

@@ -212,6 +212,18 @@ def test_a_running_query_changes_planners_and_goes_on_plainly_without_one(
         wait_until(lambda: len(batch_sizes(query)) > 1, "batches that nobody granted")
 
 
+def test_a_query_that_loses_its_planner_before_anything_was_planned_reads_at_once(
+    spark: SparkSession, source: DataFrame, tmp_path: Path
+) -> None:
+    """As under plain Spark, which does not wait for the full hour with the first batch."""
+    failing = ScriptedPlanner(raises)
+    hourly = source.writeStream.format("noop").trigger(processingTime="1 hour")
+    with governed(spark, failing), running(hourly, tmp_path) as query:
+        failing.await_more_questions(1)
+        unregister(spark)
+        wait_until(lambda: batch_sizes(query), "the first batch")
+
+
 def test_what_a_source_throws_reaches_the_job_unchanged(
     spark: SparkSession, planner: ScriptedPlanner, tmp_path: Path
 ) -> None:

@@ -276,7 +276,7 @@ class Smoke:
             3_600_000,
         )
         assert begun["plan"]
-        self.until(lambda: planner.ended_runs == planner.noticed_runs == [begun["runId"]])
+        assert planner.ended_runs == planner.noticed_runs == [begun["runId"]]
         told = [json.loads(each)["batchId"] for each in planner.progress]
         assert told == sorted(told)
         assert len(told) > 4
@@ -302,6 +302,8 @@ class Smoke:
         try:
             yield
         finally:
+            # That a query has ended is told later, by another thread.
+            self.jvm.shim("Shim").settle(round(SECONDS * 1000))
             self.jvm.shim("Shim").connect(0, None)
             questions.close()
 

@@ -202,14 +202,14 @@ final class Gate implements Governed.Handler {
       return null;
     }
     String trigger = triggers.told();
-    String from = start == null ? null : start.json();
-    Answer answer = patience.ask(() -> query.admit(planner, handle, trigger, from));
+    Answer answer = patience.ask(() -> query.admit(planner, handle, trigger, start == null ? null : start.json()));
     if (answer != null && answer.is("survey")) {
       Map<String, String> latest = survey(answer.handles());
       answer = patience.ask(() -> planner.plan(handle, trigger, latest));
     }
     if (answer != null) {
       patience.served();
+      query.trigger.isPlanned();
     }
     return answer;
   }

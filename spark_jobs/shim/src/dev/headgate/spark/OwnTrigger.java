@@ -28,7 +28,7 @@ final class OwnTrigger {
   private boolean asked;
   private String problem;
   private long ownMillis; // the job's own interval, where its trigger was shortened
-  private long nextMillis;
+  private long nextMillis; // when the job's own trigger asks next; 0: at once, as a query begins
   private long decidedIn = -1;
   private boolean due;
 
@@ -64,6 +64,13 @@ final class OwnTrigger {
     return problem;
   }
 
+  /** A planner has decided: what the job's own trigger would have asked for until now is done with. */
+  void isPlanned() {
+    if (ownMillis != 0) {
+      nextMillis = after(System.currentTimeMillis());
+    }
+  }
+
   /**
    * Whether the job's own trigger would ask in this one, where no planner is there to say when; for all streams of a trigger alike.
    *
@@ -76,12 +83,16 @@ final class OwnTrigger {
     if (trigger != decidedIn) {
       decidedIn = trigger;
       long now = System.currentTimeMillis();
-      due = nextMillis != 0 && now >= nextMillis;
-      if (due || nextMillis == 0) {
-        nextMillis = now / ownMillis * ownMillis + ownMillis;
+      due = now >= nextMillis;
+      if (due) {
+        nextMillis = after(now);
       }
     }
     return due;
+  }
+
+  private long after(long now) {
+    return now / ownMillis * ownMillis + ownMillis;
   }
 
   /** Has batches that fail in real-time mode mended, and, where the trigger is long, streams asked more often. */
