@@ -21,6 +21,10 @@ PARTITION = re.compile(r"(?<![\w.-])(([\w.-]+)-\d+)(?![\w-]|\.\w)")
 """A partition as Kafka writes it, and its topic. A name may hold dots, dashes and numbers itself."""
 TOPICS = re.compile(r"topics: \[([^\]]*)\]")
 """Topics as Kafka lists those that may not be read."""
+RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
+"""What was raised, behind the frames of a traceback of Python."""
+OF_JAVA = re.compile(r"^(?:Caused by)?: (.+)", re.MULTILINE)
+"""An exception of Java, and each cause of it, as Py4J prints them."""
 
 
 CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (   # the first whose signs are there
@@ -34,7 +38,10 @@ CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (   # the first whose signs ar
         "job go on without them (option failOnDataLoss=false)",
     ),
     (
-        re.compile(r"SaslAuthentication|SslAuthentication|Authorization(?:Exception|Failed)"),
+        re.compile(
+            r"SaslAuthentication|SslAuthentication|kafka\.common\.errors\.AuthorizationException"
+            r"|(?:Topic|Group|Cluster)Authorization(?:Exception|Failed)"
+        ),
         "{servers} refuses the credentials for {topics}; correct the `kafka.*` options of the source, or its rights",
     ),
     (
@@ -50,6 +57,8 @@ CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (   # the first whose signs ar
 """What Kafka sources die of: signs of it in the text of an exception, and what is told. `{topics}` and `{servers}`
 are those of the source, `{one}` is one of the topics, `{option}` is the option that names them, `{partitions}` are
 those of the source that the text names."""
+OF_A_SINK = re.compile(r"not present in metadata after|Expiring \d+ record\(s\) for|kafka\.clients\.producer\.")
+"""Only who writes to Kafka fails so; what else it says may be what a source says, too."""
 SILENT = (
     "{servers} has not answered yet; see that it runs, listens there and can be reached from the driver, or correct "
     "`kafka.bootstrap.servers` in the job"
@@ -69,6 +78,7 @@ def told(
     `failure` is the text of the query's exception, `causes` are those of its causes, of which Spark repeats but the
     first; `sources` are those that it had opened, `at_fault` those of them that are known to have failed.
     """
+    failure = failure.partition("\n=== Streaming Query ===")[0]  # the state and the plan of the query tell nothing
     message = explained(query, f"{failure}\n{causes}", sources, at_fault)
     if message is None:
         begins = f"query {query}: "
@@ -104,21 +114,24 @@ def explained(
         for name, described in kafka.items()
         if partitions[name] or _is_listed_in(failure, described.subscription)
     }
-    suspects = named or {name: kafka[name] for name in kafka if name in at_fault} or kafka
+    suspects = named or {name: kafka[name] for name in kafka if name in at_fault}
+    if not suspects and (OF_A_SINK.search(failure) or TOPICS.search(failure)):
+        return None
     return f"query {query}: " + "; or ".join(
-        _sentence(name, described, message, partitions[name]) for name, described in suspects.items()
+        _sentence(name, described, message, partitions[name]) for name, described in (suspects or kafka).items()
     )
 
 
 def own_words(failure: str) -> str:
     """Return the line of an exception that says what was wrong: of a traceback of Python the last, else the first.
 
-    What Spark adds (the state and the plan of the query) is left out, and so is what looks like a secret.
+    Where Python has called Java, it is the last cause there. What looks like a secret is left out.
     """
-    text = failure.partition("\n=== Streaming Query ===")[0]
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in failure.splitlines() if line.strip()]
     errors = [line for line in lines[1:] if re.match(r"[\w.$]*(?:Error|Exception)\b", line)]
-    said = next(iter(errors[-1:] or lines), "it failed without a word")
+    said = next(iter(RAISED.findall(failure)[-1:] or errors[-1:] or lines), "it failed without a word")
+    if "Py4JJavaError: " in said:
+        said = next(iter(OF_JAVA.findall(failure.rpartition(said)[2])[-1:]), said)
     return scrubbed(re.sub(r" SQLSTATE: \w+$", "", said))[:LONGEST]
 
 
