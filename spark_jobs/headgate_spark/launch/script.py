@@ -87,8 +87,8 @@ _UNFIT = re.compile(
     r"^(?=(?:.*\n){0,3}.*sql\.kafka010\.).*\b(?:NoSuchMethodError|NoClassDefFoundError|AbstractMethodError)\b.*$",
     re.MULTILINE,
 )
-"""What is missing is missing where the connector needs it: it is in the first frames. Further down, in the plan of the
-query, it stands in each failure of a job that reads Kafka."""
+"""The connector is in the first frames below what is missing. Further down, in the plan of the query, it stands in
+each failure of a job that reads Kafka."""
 
 
 def remedy(error: BaseException) -> str | None:
