@@ -105,7 +105,8 @@ OWN_WORDS = (
      "query delays: psycopg.errors.UniqueViolation: duplicate key"),
     ("of Java that Python has called",
      OF_JAVA + "Caused by: java.sql.SQLException: no room\n\tat org.h2.Driver.go(D.java:1)\n\nSQLSTATE: 39000",
-     "query delays: java.sql.SQLException: no room"),
+     "query delays: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 "
+     "times, by java.sql.SQLException: no room"),
     ("of Java that Python has called, without a cause", OF_JAVA,
      "query delays: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 "
      "times"),

@@ -80,7 +80,9 @@ def told(
     `failure` is the text of the query's exception, `causes` are those of its causes, of which Spark repeats but the
     first; `sources` are those that it had opened, `at_fault` those of them that are known to have failed.
     """
-    failure = failure.partition("\n=== Streaming Query ===")[0]  # the state and the plan of the query tell nothing
+    failure = failure.partition("\n=== Streaming Query ===")[
+        0
+    ]  # the state and the plan of the query tell nothing
     message = explained(query, f"{failure}\n{causes}", sources, at_fault)
     if message is None:
         begins = f"query {query}: "
@@ -120,20 +122,22 @@ def explained(
     if not suspects and (OF_ANOTHER.search(failure) or TOPICS.search(failure)):
         return None
     return f"query {query}: " + "; or ".join(
-        _sentence(name, described, message, partitions[name]) for name, described in (suspects or kafka).items()
+        _sentence(name, described, message, partitions[name])
+        for name, described in (suspects or kafka).items()
     )
 
 
 def own_words(failure: str) -> str:
     """Return the line of an exception that says what was wrong: of a traceback of Python the last, else the first.
 
-    Where Python has called Java, it is the last cause there. What looks like a secret is left out.
+    Where Python has called Java, it is what that has thrown, and the last cause of it. What looks like a secret is
+    left out.
     """
     lines = [line.strip() for line in failure.splitlines() if line.strip()]
     errors = [line for line in lines[1:] if re.match(r"[\w.$]*(?:Error|Exception)\b", line)]
     said = next(iter(RAISED.findall(failure)[-1:] or errors[-1:] or lines), "it failed without a word")
-    if "Py4JJavaError: " in said:
-        said = next(iter(OF_JAVA.findall(failure.rpartition(said)[2])[-1:]), said)
+    if "Py4JJavaError: " in said and (of_java := OF_JAVA.findall(failure.rpartition(said)[2])):
+        said = of_java[0] if of_java[-1] in of_java[0] else f"{of_java[0]}, by {of_java[-1]}"
     return scrubbed(re.sub(r" SQLSTATE: \w+$", "", said))[:LONGEST]
 
 
