@@ -103,6 +103,11 @@ OWN_WORDS = (
     ("of Python, of a class that is called neither error nor exception",
      TRACEBACK.replace("ValueError: no room", "psycopg.errors.UniqueViolation: duplicate key\nDETAIL: (id)=(1)"),
      "query delays: psycopg.errors.UniqueViolation: duplicate key"),
+    ("of a task, with what has caused it",
+     "Job aborted due to stage failure: [TASK_WRITE_FAILED] Task failed while writing rows to /out. SQLSTATE: 58030\n"
+     "\tat org.apache.spark.Writer.write(W.scala:1)\nCaused by: java.io.IOException: No space left on device\n",
+     "query delays: Job aborted due to stage failure: [TASK_WRITE_FAILED] Task failed while writing rows to /out, by "
+     "java.io.IOException: No space left on device"),
     ("of Java that Python has called",
      OF_JAVA + "Caused by: java.sql.SQLException: no room\n\tat org.h2.Driver.go(D.java:1)\n\nSQLSTATE: 39000",
      "query delays: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 "

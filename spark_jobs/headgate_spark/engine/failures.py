@@ -25,6 +25,7 @@ RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)
 """What was raised, behind the frames of a traceback of Python."""
 OF_JAVA = re.compile(r"^(?:Caused by)?: (.+)", re.MULTILINE)
 """An exception of Java, and each cause of it, as Py4J prints them."""
+STATE = re.compile(r" SQLSTATE: \w+$")
 
 
 CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (   # the first whose signs are there
@@ -130,15 +131,19 @@ def explained(
 def own_words(failure: str) -> str:
     """Return the line of an exception that says what was wrong: of a traceback of Python the last, else the first.
 
-    Where Python has called Java, it is what that has thrown, and the last cause of it. What looks like a secret is
-    left out.
+    Where Python has called Java, it is what that has thrown. The last cause follows; what looks like a secret is left
+    out.
     """
     lines = [line.strip() for line in failure.splitlines() if line.strip()]
     errors = [line for line in lines[1:] if re.match(r"[\w.$]*(?:Error|Exception)\b", line)]
     said = next(iter(RAISED.findall(failure)[-1:] or errors[-1:] or lines), "it failed without a word")
-    if "Py4JJavaError: " in said and (of_java := OF_JAVA.findall(failure.rpartition(said)[2])):
-        said = of_java[0] if of_java[-1] in of_java[0] else f"{of_java[0]}, by {of_java[-1]}"
-    return scrubbed(re.sub(r" SQLSTATE: \w+$", "", said))[:LONGEST]
+    of_java = OF_JAVA.findall(failure.rpartition(said)[2])
+    if of_java and "Py4JJavaError: " in said:
+        said = of_java[0]
+    said = STATE.sub("", said)
+    if of_java and of_java[-1] not in said:
+        said = f"{said.rstrip('.')}, by {STATE.sub('', of_java[-1])}"
+    return scrubbed(said)[:LONGEST]
 
 
 def _sentence(name: str, described: Descriptor, message: str, partitions: Sequence[str]) -> str:
