@@ -54,6 +54,11 @@ ROWS = (
     ("a topic whose name begins as another's partition", LOST.replace("returns-3", "returns-3.eu-0"),
      {"a": source(subscribe="returns"), "b": source(subscribePattern=r"returns-3\.eu")},
      r"query delays: source b: records of topics that match returns-3\.eu (in returns-3.eu-0) were removed"),
+    ("partitions of another topic that the job has read before",
+     "Some data may have been lost\nReason: Partitions Set(x-0, x-1, x-2, x-3, x-4, x-5) have been deleted.",
+     {"orders": source(subscribe="orders")},
+     "query delays: source orders: its checkpoint goes on in x-0, x-1, x-2, x-3, x-4 and 1 more, which topic orders "
+     "no longer has; if the job reads another topic than before, start from a new checkpoint, else let it"),
     ("credentials", REFUSED, {"orders": source(subscribe="orders")},
      "query delays: source orders: broker:9092 refuses the credentials for topic orders"),
     ("a topic that may not be read", "TopicAuthorizationException: Not authorized to access topics: [x, orders]",

@@ -14,6 +14,8 @@ from collections.abc import Collection, Mapping, Sequence
 from headgate_contract.foreign import scrubbed
 from headgate_spark.engine.sources import Descriptor, Subscription
 
+NAMED = 5
+"""Partitions that are gone of which a sentence tells."""
 LONGEST = 400
 """Characters of a failure's own words: they go where a line has its place."""
 
@@ -25,6 +27,8 @@ RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)
 """What was raised, behind the frames of a traceback of Python."""
 OF_JAVA = re.compile(r"^(?:Caused by)?: (.+)", re.MULTILINE)
 """An exception of Java, and each cause of it, as Py4J prints them."""
+DELETED = re.compile(r"Partitions \w*\(([^)]*)\) have been deleted")
+"""Partitions that the checkpoint has and that are not listed."""
 STATE = re.compile(r" SQLSTATE: \w+$")
 
 
@@ -32,6 +36,11 @@ CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (   # the first whose signs ar
     (
         re.compile("UnknownTopicOrPartition|does not host this topic-partition"),
         "{one} does not exist at {servers}; create it, or correct `{option}` in the job",
+    ),
+    (
+        DELETED,
+        "its checkpoint goes on in {deleted}, which {topics} no longer has; if the job reads another topic than "
+        "before, start from a new checkpoint, else let it go on without them (option failOnDataLoss=false)",
     ),
     (
         re.compile("KAFKA_DATA_LOSS|OffsetOutOfRange|[Ss]ome data may have been (?:lost|missed)"),
@@ -57,7 +66,7 @@ CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (   # the first whose signs ar
 )  # fmt: skip
 """What Kafka sources die of: signs of it in the text of an exception, and what is told. `{topics}` and `{servers}`
 are those of the source, `{one}` is one of the topics, `{option}` is the option that names them, `{partitions}` are
-those of the source that the text names."""
+those of the source that the text names, `{deleted}` those that are gone."""
 OF_ANOTHER = re.compile(
     r"not present in metadata after|Expiring \d+ record\(s\) for|kafka\.clients\.producer\.|Traceback \(most recent"
 )
@@ -113,6 +122,7 @@ def explained(
     message = next((message for signs, message in CAUSES if signs.search(failure)), None)
     if message is None or not kafka:
         return None
+    message = message.replace("{deleted}", _deleted_in(failure))
     partitions = {name: _partitions_in(failure, described.subscription) for name, described in kafka.items()}
     named = {
         name: described
@@ -174,6 +184,13 @@ def _partitions_in(failure: str, subscription: Subscription | None) -> list[str]
     if subscription is None:
         return []
     return sorted({name for name, topic in PARTITION.findall(failure) if subscription.reads(topic)})
+
+
+def _deleted_in(failure: str) -> str:
+    """Return the partitions that the text says were deleted, of many the first ones; empty: it says of none."""
+    names = [name for listed in DELETED.findall(failure)[:1] for name in listed.split(", ")]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
 
 
 def _is_listed_in(failure: str, subscription: Subscription | None) -> bool:
