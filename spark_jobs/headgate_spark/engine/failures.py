@@ -67,10 +67,10 @@ CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (   # the first whose signs ar
 """What Kafka sources die of: signs of it in the text of an exception, and what is told. `{topics}` and `{servers}`
 are those of the source, `{one}` is one of the topics, `{option}` is the option that names them, `{partitions}` are
 those of the source that the text names, `{deleted}` those that are gone."""
-OF_ANOTHER = re.compile(
-    r"not present in metadata after|Expiring \d+ record\(s\) for|kafka\.clients\.producer\.|Traceback \(most recent"
+OF_A_SINK = re.compile(
+    r"not present in metadata after|Expiring \d+ record\(s\) for|kafka\.clients\.producer\."
 )
-"""Only who writes to Kafka fails so, or what is the job's own in Python; the rest may be what a source says, too."""
+"""Only who writes to Kafka fails so; what else it says may be what a source says, too."""
 SILENT = (
     "{servers} has not answered yet; see that it runs, listens there and can be reached from the driver, or correct "
     "`kafka.bootstrap.servers` in the job"
@@ -120,7 +120,7 @@ def explained(
     """
     kafka = {name: described for name, described in sources.items() if described.format == "kafka"}
     message = next((message for signs, message in CAUSES if signs.search(failure)), None)
-    if message is None or not kafka:
+    if message is None or not kafka or (OF_A_SINK.search(failure) and not at_fault):
         return None
     message = message.replace("{deleted}", _deleted_in(failure))
     partitions = {name: _partitions_in(failure, described.subscription) for name, described in kafka.items()}
@@ -130,8 +130,8 @@ def explained(
         if partitions[name] or _is_listed_in(failure, described.subscription)
     }
     suspects = named or {name: kafka[name] for name in kafka if name in at_fault}
-    if not suspects and (OF_ANOTHER.search(failure) or TOPICS.search(failure)):
-        return None
+    if not suspects and (RAISED.search(failure) or TOPICS.search(failure)):
+        return None  # it is of the job's own Python, or of another topic
     return f"query {query}: " + "; or ".join(
         _sentence(name, described, message, partitions[name])
         for name, described in (suspects or kafka).items()
