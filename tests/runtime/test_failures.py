@@ -156,6 +156,12 @@ def test_what_stands_in_the_plan_of_a_query_is_no_sign_of_what_it_failed_of():
     assert told_of == "query delays: [DIVIDE_BY_ZERO] Division by zero."
 
 
+def test_a_source_out_of_reach_is_at_fault_whatever_topics_are_listed():
+    failure = "TopicAuthorizationException: Not authorized to access topics: [x]"
+    told_of = out_of_reach("delays", "o", source(subscribePattern=r"\p{Alpha}"), failure)  # Java's, not Python's
+    assert told_of.startswith("query delays: source o: broker:9092 refuses the credentials")
+
+
 def test_no_secret_is_told_of_a_source_out_of_reach():
     failure = "com.example.AuthError: no https://user:canary@example.com/stream"
     assert "canary" not in out_of_reach("delays", "orders", source(subscribe="orders"), failure)

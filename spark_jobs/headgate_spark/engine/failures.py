@@ -108,7 +108,10 @@ def out_of_reach(query: str, source: str, described: Descriptor, failure: str) -
     begins = f"query {query}: "
     if not failure:
         return begins + _sentence(source, described, SILENT, ())
-    return explained(query, failure, {source: described}) or f"{begins}source {source}: {own_words(failure)}"
+    return (
+        explained(query, failure, {source: described}, (source,))
+        or f"{begins}source {source}: {own_words(failure)}"
+    )
 
 
 def explained(
