@@ -16,6 +16,13 @@ MISSING = "Failed to find data source: kafka. Please deploy the application as p
 UNFIT = """An exception occurred: java.lang.NoSuchMethodError: 'void SerializedOffset.<init>(java.lang.String)'
 \tat org.apache.spark.sql.kafka010.KafkaSourceOffset$.apply(KafkaSourceOffset.scala:40)"""
 
+OF_THE_JOB = """[STREAM_FAILED] Query terminated with exception: java.lang.NoClassDefFoundError: org/h2/Driver
+\tat org.h2.Writer.write(Writer.java:1)
+=== Streaming Query ===
+Identifier: copy [id = 1, runId = 2]
+Logical Plan:
+StreamingDataSourceV2Relation [key, value], org.apache.spark.sql.kafka010.KafkaSourceProvider$KafkaScan@1"""
+
 
 def test_the_package_is_that_of_the_installed_spark():
     said = advice(MISSING, "4.0.1") or ""
@@ -36,7 +43,7 @@ def test_a_source_of_another_spark_is_told_apart_from_none():
 
 
 @pytest.mark.parametrize(
-    "failure", ["Failed to find data source: kafkaesque", "NoSuchMethodError: Foo.bar", ""]
+    "failure", ["Failed to find data source: kafkaesque", "NoSuchMethodError: Foo.bar", OF_THE_JOB, ""]
 )
 def test_other_failures_are_left_to_themselves(failure: str):
     assert advice(failure, "4.3.0") is None

@@ -17,6 +17,7 @@ from headgate_spark.engine.checkpoint import Checkpoint, acquire_lock
 from headgate_spark.engine.directory import Directory
 from headgate_spark.engine.governor import Governor
 from headgate_spark.engine.side_folder import FolderError, words_of
+from headgate_spark.engine.topics import ids_in
 from support.asked import admit, plan
 from support.engine import begins, described, services_with
 from support.faulty_directory import Fault, FaultyDirectory
@@ -128,6 +129,23 @@ def test_what_is_lost_is_told_once() -> None:
     lost = [line["event"] for line in told if line["log_level"] == "warning" and "cannot be" in line["event"]]
     assert len(lost) == len(set(lost)) == 3
     assert all("s3a://b/ck.headgate" in line["problem"] for line in told if "problem" in line)
+
+
+def test_a_file_that_another_version_has_written_is_no_matter_of_room_and_rights() -> None:
+    folder = FaultyDirectory()
+    folder.files["batches.3.json"] = '{"pace": {"records": 5}}'
+    with capture_logs() as told:
+        assert "fail" not in str(run(governor_of(folder), 0, None))
+    [line] = [line for line in told if line["event"].startswith("what was learnt of batches")]
+    assert line["problem"] == (
+        "file faulty:/ck.headgate/batches.3.json is damaged (pace.seconds: is missing); the next one takes its place"
+    )
+
+
+@pytest.mark.parametrize("kept", [[1], {"orders": 1}, {"orders": {"orders": 1}}])
+def test_ids_of_topics_that_nobody_has_kept_are_damage(kept: object) -> None:
+    with pytest.raises(ValueError, match="it has no ids of topics by source"):
+        ids_in(kept)
 
 
 def test_a_history_that_is_declared_later_is_told_then() -> None:

@@ -49,6 +49,14 @@ def test_a_document_is_handed_on_once(watched):
     assert refusals == []
 
 
+def test_a_byte_order_mark_as_editors_of_windows_write_it_is_no_matter(watched):
+    path, control, documents, refusals = watched
+    replace(path, "\ufeff" + write(ControlDocument(generation=1)))
+    control.poll()
+    assert documents == [ControlDocument(generation=1)]
+    assert refusals == []
+
+
 NOT_KNOWN = (
     "the control document has members that are not known to this driver's Headgate "
     f"({__version__}), and do nothing"

@@ -303,6 +303,7 @@ def test_who_has_the_lock_knows_that_all_others_of_its_machine_are_dead() -> Non
     ("words", "is_denied"),
     [
         ("java.io.IOException: Mkdirs failed to create file:/ckpt.headgate (exists=false, cwd=file:/)", True),
+        ("ParentNotDirectoryException: Parent path is not a directory: file:/ckpt.headgate", True),
         ("org.apache.hadoop.security.AccessControlException: Permission denied: user=spark", True),
         ("java.nio.file.AccessDeniedException: s3a://b/ck.headgate: Forbidden (Status Code: 403)", True),
         ("java.net.SocketTimeoutException: s3a://b/team-403/ck.headgate/epoch.1.aa: Read timed out", False),

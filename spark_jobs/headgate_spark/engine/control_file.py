@@ -98,7 +98,7 @@ class ControlFileWatch:
 
     def _read(self) -> str | Refusal | None:
         try:
-            with open(self._path, encoding="utf-8", errors="replace", opener=_file) as file:
+            with open(self._path, encoding="utf-8-sig", errors="replace", opener=_file) as file:
                 return file.read()
         except FileNotFoundError:
             return None

@@ -14,6 +14,8 @@ from collections.abc import Collection, Mapping, Sequence
 from headgate_contract.foreign import scrubbed
 from headgate_spark.engine.sources import Descriptor, Subscription
 
+NAMED = 5
+"""Partitions that are gone of which a sentence tells."""
 LONGEST = 400
 """Characters of a failure's own words: they go where a line has its place."""
 
@@ -21,6 +23,13 @@ PARTITION = re.compile(r"(?<![\w.-])(([\w.-]+)-\d+)(?![\w-]|\.\w)")
 """A partition as Kafka writes it, and its topic. A name may hold dots, dashes and numbers itself."""
 TOPICS = re.compile(r"topics: \[([^\]]*)\]")
 """Topics as Kafka lists those that may not be read."""
+RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
+"""What was raised, behind the frames of a traceback of Python."""
+OF_JAVA = re.compile(r"^(?:Caused by)?: (.+)", re.MULTILINE)
+"""An exception of Java, and each cause of it, as Py4J prints them."""
+DELETED = re.compile(r"Partitions \w*\(([^)]*)\) have been deleted")
+"""Partitions that the checkpoint has and that are not listed."""
+STATE = re.compile(r" SQLSTATE: \w+$")
 
 
 CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (   # the first whose signs are there
@@ -29,12 +38,20 @@ CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (   # the first whose signs ar
         "{one} does not exist at {servers}; create it, or correct `{option}` in the job",
     ),
     (
+        DELETED,
+        "its checkpoint goes on in {deleted}, which {topics} no longer has; if the job reads another topic than "
+        "before, start from a new checkpoint, else let it go on without them (option failOnDataLoss=false)",
+    ),
+    (
         re.compile("KAFKA_DATA_LOSS|OffsetOutOfRange|[Ss]ome data may have been (?:lost|missed)"),
         "records of {topics}{partitions} were removed before they were read; start from a new checkpoint, or let the "
         "job go on without them (option failOnDataLoss=false)",
     ),
     (
-        re.compile(r"SaslAuthentication|SslAuthentication|Authorization(?:Exception|Failed)"),
+        re.compile(
+            r"SaslAuthentication|SslAuthentication|kafka\.common\.errors\.AuthorizationException"
+            r"|(?:Topic|Group|Cluster)Authorization(?:Exception|Failed)"
+        ),
         "{servers} refuses the credentials for {topics}; correct the `kafka.*` options of the source, or its rights",
     ),
     (
@@ -49,7 +66,11 @@ CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (   # the first whose signs ar
 )  # fmt: skip
 """What Kafka sources die of: signs of it in the text of an exception, and what is told. `{topics}` and `{servers}`
 are those of the source, `{one}` is one of the topics, `{option}` is the option that names them, `{partitions}` are
-those of the source that the text names."""
+those of the source that the text names, `{deleted}` those that are gone."""
+OF_A_SINK = re.compile(
+    r"not present in metadata after|Expiring \d+ record\(s\) for|kafka\.clients\.producer\."
+)
+"""Only who writes to Kafka fails so; what else it says may be what a source says, too."""
 SILENT = (
     "{servers} has not answered yet; see that it runs, listens there and can be reached from the driver, or correct "
     "`kafka.bootstrap.servers` in the job"
@@ -69,6 +90,9 @@ def told(
     `failure` is the text of the query's exception, `causes` are those of its causes, of which Spark repeats but the
     first; `sources` are those that it had opened, `at_fault` those of them that are known to have failed.
     """
+    failure = failure.partition("\n=== Streaming Query ===")[
+        0
+    ]  # the state and the plan of the query tell nothing
     message = explained(query, f"{failure}\n{causes}", sources, at_fault)
     if message is None:
         begins = f"query {query}: "
@@ -84,7 +108,10 @@ def out_of_reach(query: str, source: str, described: Descriptor, failure: str) -
     begins = f"query {query}: "
     if not failure:
         return begins + _sentence(source, described, SILENT, ())
-    return explained(query, failure, {source: described}) or f"{begins}source {source}: {own_words(failure)}"
+    return (
+        explained(query, failure, {source: described}, (source,))
+        or f"{begins}source {source}: {own_words(failure)}"
+    )
 
 
 def explained(
@@ -96,30 +123,40 @@ def explained(
     """
     kafka = {name: described for name, described in sources.items() if described.format == "kafka"}
     message = next((message for signs, message in CAUSES if signs.search(failure)), None)
-    if message is None or not kafka:
+    if message is None or not kafka or (OF_A_SINK.search(failure) and not at_fault):
         return None
+    message = message.replace("{deleted}", _deleted_in(failure))
     partitions = {name: _partitions_in(failure, described.subscription) for name, described in kafka.items()}
     named = {
         name: described
         for name, described in kafka.items()
         if partitions[name] or _is_listed_in(failure, described.subscription)
     }
-    suspects = named or {name: kafka[name] for name in kafka if name in at_fault} or kafka
+    suspects = named or {name: kafka[name] for name in kafka if name in at_fault}
+    if not suspects and (RAISED.search(failure) or TOPICS.search(failure)):
+        return None  # it is of the job's own Python, or of another topic
     return f"query {query}: " + "; or ".join(
-        _sentence(name, described, message, partitions[name]) for name, described in suspects.items()
+        _sentence(name, described, message, partitions[name])
+        for name, described in (suspects or kafka).items()
     )
 
 
 def own_words(failure: str) -> str:
     """Return the line of an exception that says what was wrong: of a traceback of Python the last, else the first.
 
-    What Spark adds (the state and the plan of the query) is left out, and so is what looks like a secret.
+    Where Python has called Java, it is what that has thrown. The last cause follows; what looks like a secret is left
+    out.
     """
-    text = failure.partition("\n=== Streaming Query ===")[0]
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in failure.splitlines() if line.strip()]
     errors = [line for line in lines[1:] if re.match(r"[\w.$]*(?:Error|Exception)\b", line)]
-    said = next(iter(errors[-1:] or lines), "it failed without a word")
-    return scrubbed(re.sub(r" SQLSTATE: \w+$", "", said))[:LONGEST]
+    said = next(iter(RAISED.findall(failure)[-1:] or errors[-1:] or lines), "it failed without a word")
+    of_java = OF_JAVA.findall(failure.rpartition(said)[2])
+    if of_java and "Py4JJavaError: " in said:
+        said = of_java[0]
+    said = STATE.sub("", said)
+    if of_java and of_java[-1] not in said:
+        said = f"{said.rstrip('.')}, by {STATE.sub('', of_java[-1])}"
+    return scrubbed(said)[:LONGEST]
 
 
 def _sentence(name: str, described: Descriptor, message: str, partitions: Sequence[str]) -> str:
@@ -150,6 +187,13 @@ def _partitions_in(failure: str, subscription: Subscription | None) -> list[str]
     if subscription is None:
         return []
     return sorted({name for name, topic in PARTITION.findall(failure) if subscription.reads(topic)})
+
+
+def _deleted_in(failure: str) -> str:
+    """Return the partitions that the text says were deleted, of many the first ones; empty: it says of none."""
+    names = [name for listed in DELETED.findall(failure)[:1] for name in listed.split(", ")]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
 
 
 def _is_listed_in(failure: str, subscription: Subscription | None) -> bool:

@@ -49,7 +49,7 @@ FAILING_SECONDS = 30.0
 ends a query after a minute of that (`headgate.planner.patienceMillis`)."""
 DENIED = re.compile(
     r"AccessControlException|AccessDenied|Permission denied|Operation not permitted|Read-only file system"
-    r"|Mkdirs failed to create|403 Forbidden|[Ss]tatus [Cc]ode:? 403|, 403,|No space left|[Qq]uota"
+    r"|Mkdirs failed to create|not a directory|403 Forbidden|[Ss]tatus [Cc]ode:? 403|, 403,|No space left|[Qq]uota"
     r"|UnsupportedOperation|UnsupportedFeature|[Nn]ot [Ii]mplemented"
 )
 """In the words of a file system on which nothing can be kept beside a checkpoint. The job runs all the same."""

@@ -15,6 +15,7 @@ from typing import Any
 import structlog
 
 from headgate_contract.foreign import scrubbed
+from headgate_spark.engine.store import DamagedFileError
 
 log = structlog.get_logger("headgate")
 
@@ -72,7 +73,9 @@ class SideFolder:
         log.warning(f"{what} cannot be {done}: {lost}", query=self._query, problem=self.problem(error))
 
     def problem(self, error: Exception) -> str:
-        """Return what is wrong with the folder, and the remedy."""
+        """Return what is wrong with the folder, or with a file in it, and the remedy."""
+        if isinstance(error, DamagedFileError):
+            return f"{error}; the next one takes its place"
         return (
             f"{self._folder} cannot be used ({words_of(error)}); see that there is room, and that the job may list, "
             "read and write in it"

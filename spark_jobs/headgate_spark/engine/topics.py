@@ -172,11 +172,14 @@ class Topics:
 
 
 def ids_in(kept: Any) -> Mapping[str, Ids]:
-    """Return the ids by source that were kept as JSON."""
-    return {
-        source: {topic: (cluster, found) for topic, (cluster, found) in ids.items()}
-        for source, ids in kept.items()
-    }
+    """Return the ids by source that were kept as JSON. Raises ValueError."""
+    try:
+        return {
+            source: {topic: (cluster, found) for topic, (cluster, found) in ids.items()}
+            for source, ids in kept.items()
+        }
+    except (AttributeError, TypeError) as error:
+        raise ValueError("it has no ids of topics by source") from error
 
 
 def topic_of(partition: str) -> str:

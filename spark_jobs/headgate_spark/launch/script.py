@@ -83,8 +83,12 @@ STAND_INS = {
 """Jars that run on a version of Spark whose own are not in every repository; the project's tests use them."""
 
 _MISSING = re.compile(r"Failed to find data source: kafka\b", re.IGNORECASE)
-_UNFIT = re.compile(r"^.*\b(?:NoSuchMethodError|NoClassDefFoundError|AbstractMethodError)\b.*$", re.MULTILINE)
-_CONNECTOR = "sql.kafka010."
+_UNFIT = re.compile(
+    r"^(?=(?:.*\n){0,3}.*sql\.kafka010\.).*\b(?:NoSuchMethodError|NoClassDefFoundError|AbstractMethodError)\b.*$",
+    re.MULTILINE,
+)
+"""The connector is in the first frames below what is missing. Further down, in the plan of the query, it stands in
+each failure of a job that reads Kafka."""
 
 
 def remedy(error: BaseException) -> str | None:
@@ -94,7 +98,7 @@ def remedy(error: BaseException) -> str | None:
     installed is known here, so it is said. Asked by `launch.script` about whatever has ended a script.
     """
     text = str(error)
-    if not (_MISSING.search(text) or _CONNECTOR in text):
+    if not (_MISSING.search(text) or _UNFIT.search(text)):
         return None
     from pyspark.version import __version__
 
@@ -106,7 +110,7 @@ def advice(failure: str, spark: str) -> str | None:
     unfit = _UNFIT.search(failure)
     if _MISSING.search(failure):
         wrong = f'the job uses format("kafka"), which is not part of Spark {spark} but a package of its own'
-    elif unfit is not None and _CONNECTOR in failure:
+    elif unfit is not None:
         wrong = f"the Kafka source on the class path is not the one of Spark {spark} ({unfit[0].strip()})"
     else:
         return None
