@@ -61,3 +61,11 @@ def test_a_group_waits_for_the_queries_that_the_document_lists():
     groups.publish("trips", "fast", Commitment((declared,), 1.0, {}), 0.0)
     assert groups.floor_of_others("trips", "fast", 4.9).unknown == MemberPartition("slow")
     assert groups.floor_of_others("trips", "fast", 5.0).unknown is None
+
+
+def test_of_groups_that_everybody_has_left_nothing_stays():
+    groups, declared = Groups(), AlignmentControl(group="trips", max_drift_seconds=5)
+    for number in range(3):
+        groups.publish(f"trips-{number}", "fast", Commitment((declared,), 1.0, {}), 0.0)
+        groups.leave("fast")
+    assert (groups._commitments, groups._begun) == ({}, {})

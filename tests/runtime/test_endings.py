@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
+from collections.abc import Iterable
 from types import SimpleNamespace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from headgate_contract import metrics as m
+from headgate_spark.engine import endings, strangers
 from headgate_spark.engine.endings import MOST
 from headgate_spark.engine.governor import Governor
 from headgate_spark.exporter import DriverCollector, Exporter
@@ -82,3 +88,34 @@ def test_queries_that_opened_nothing_and_those_that_are_not_planned_leave_nothin
     assert governor.table.unplanned == []
     assert (governor.table._started, governor.table._noticed) == ({}, {})
     assert governor.table.has_had_any
+
+
+def test_queries_under_ever_new_names_and_on_ever_new_checkpoints_leave_no_memory_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (endings, strangers):
+        monkeypatch.setattr(module, "MOST", 5)
+    exporter = Exporter("flights")
+    governor = a_governor(exporter)
+
+    def held_after(numbers: Iterable[int]) -> int:
+        for number in numbers:
+            run, name = f"r{number}", f"query-{number}"
+            checkpoint = f"s3a://bucket/checkpoints/of-query/{number}"
+            with capture_logs():
+                begins(governor, run=run, name=name)
+                governor.opened(number, described(number, run=run, query=name, checkpoint=checkpoint))
+                governor.admit(number, "1.1:", AT)
+                exporter.batch_took(name, 1.0)
+                governor.closed(number, None)
+                governor.ended(run, None)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = held_after(range(300, 600))
+        left = held_after(range(600, 900)) - before
+    finally:
+        tracemalloc.stop()
+    assert left < 300 * len("s3a://bucket/checkpoints/of-query/300"), "bytes"

@@ -155,6 +155,16 @@ def test_a_stop_that_is_sent_to_every_process_does_not_end_it(
     assert running(planner).poll() is None
 
 
+def test_its_threads_have_their_memory_from_as_many_heaps_as_is_said_or_else_from_one(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for said, heaps in ((None, "1"), ("4", "4")):
+        monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
+        if said is not None:
+            monkeypatch.setenv("MALLOC_ARENA_MAX", said)
+        assert psutil.Process(running(started()).pid).environ()["MALLOC_ARENA_MAX"] == heaps
+
+
 def test_it_ends_when_it_may_and_no_other_follows(started: Started) -> None:
     before = threading.enumerate()
     planner = started()

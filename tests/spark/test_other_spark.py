@@ -121,6 +121,18 @@ def test_what_is_no_python_and_a_word_for_failures_that_is_none_are_named_with_t
     assert named == 'spark.headgate.onFailure is "contiune"; write continue or fail, or leave it out'
 
 
+def test_threads_of_the_planners_process_have_their_memory_from_one_heap(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\nprintf "%s" "$MALLOC_ARENA_MAX"\n')
+    python.chmod(0o755)
+    conf = spark._jvm.org.apache.spark.SparkConf(False)
+    conf.set("spark.headgate.python", str(python))
+    started = asked(spark, "PlannerProgram.start", (CONF, conf))
+    assert started.getInputStream().readAllBytes() == b"1"
+
+
 LACKING = """
 public class Lacking extends java.net.URLClassLoader {
   private final java.util.List lacked;

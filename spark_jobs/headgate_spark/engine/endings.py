@@ -28,7 +28,7 @@ MOST = 50
 """Queries that are kept of those that have ended, the last ones: one without a name and without a checkpoint location
 has a new id each time."""
 MOST_TAKEN_UP = 10_000
-"""Queries of which it is remembered that this driver has opened them."""
+"""Checkpoints of which it is remembered that this driver has opened them."""
 
 
 class Endings:
@@ -46,8 +46,8 @@ class Endings:
         self._failed: dict[str, str] = {}
         self._unread: dict[str, str] = {}
         self._taken_up: dict[str, None] = {}
-        """The last checkpoints that this driver has opened: how the driver before it ended is held against the first
-        run on each alone."""
+        """The last checkpoints that a driver has opened which follows a kill: how the driver before it ended is held
+        against the first run on each alone."""
         self.checkpoint_in_use: str | None = None
         """Why a query was refused its checkpoint; the launcher ends with a code of its own for it."""
         self.too_large: dict[str, BatchTooLarge] = {}
@@ -70,10 +70,11 @@ class Endings:
         before = self.too_large.get(folder)
         if before is not None and not run.memory.repeats(before.failure):
             del self.too_large[folder]  # with more memory, say, or begun anew in its place
-        if self._follows_oom_kill and folder not in self._taken_up:
-            self._note_too_large(run, run.memory.last_run_was_killed())
-        put_last(self._taken_up, folder, None)
-        trim(self._taken_up, MOST_TAKEN_UP)
+        if self._follows_oom_kill:
+            if folder not in self._taken_up:
+                self._note_too_large(run, run.memory.last_run_was_killed())
+            put_last(self._taken_up, folder, None)
+            trim(self._taken_up, MOST_TAKEN_UP)
         return self.too_large.get(folder)
 
     def begins_again(self, query: str) -> None:

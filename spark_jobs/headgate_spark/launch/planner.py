@@ -29,6 +29,9 @@ from headgate_spark.runtime.settings import METRICS_PORT
 log = structlog.get_logger("headgate")
 
 COMMAND = (sys.executable, "-m", "headgate_spark.runtime")
+ONE_HEAP = {"MALLOC_ARENA_MAX": "1"}
+"""Unless the variable says otherwise, all threads have their memory from one heap, as where the JVM has started it
+(`PlannerProgram.java`)."""
 RESTART_SECONDS = 0.5
 LOOK_SECONDS = 5.0
 """Between two looks whether it answers, and how long an answer may take: what a call of the JVM may."""
@@ -96,6 +99,7 @@ class PlannerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env={**ONE_HEAP, **os.environ},
             pass_fds=(descriptor,),
         )
         line = ""

@@ -139,9 +139,10 @@ class Groups:
         with self._lock:
             for group in self._commitments.keys() - stays_in:
                 others = {name: c for name, c in self._commitments[group].items() if name != query}
-                self._commitments[group] = others
-                if not others:  # whoever comes next waits for those that were here as the first one did
-                    self._begun.pop(group, None)
+                if others:
+                    self._commitments[group] = others
+                else:  # whoever comes next waits for those that were here as the first one did
+                    del self._commitments[group], self._begun[group]
 
     def terms(self, group: str) -> Terms:
         """Return the terms of a group that has a member."""

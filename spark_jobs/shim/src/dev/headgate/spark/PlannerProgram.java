@@ -28,6 +28,9 @@ final class PlannerProgram {
       List.of(PYTHON, "spark.pyspark.driver.python", "PYSPARK_DRIVER_PYTHON", "spark.pyspark.python", "PYSPARK_PYTHON");
   private static final int MOST_PRINTED = 80;
 
+  /** How many heaps glibc gives to threads: with eight a core each keeps what is free there, and each query has threads of its own. */
+  private static final String HEAPS = "MALLOC_ARENA_MAX";
+
   /** Understood by every Python that there is: what is too old says so. */
   private static final String BOOT =
       "import json, sys; sys.path.insert(0, sys.argv[1]);"
@@ -40,6 +43,7 @@ final class PlannerProgram {
   /** Starts it; what it says is read from its output, and what it complains of goes to the driver's log. */
   static Process start(SparkConf conf) throws IOException, URISyntaxException {
     var program = new ProcessBuilder(python(conf), "-u", "-c", BOOT, runtime()).redirectError(ProcessBuilder.Redirect.INHERIT);
+    program.environment().putIfAbsent(HEAPS, "1");
     try {
       return program.start();
     } catch (IOException e) {
