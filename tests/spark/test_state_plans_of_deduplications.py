@@ -1,4 +1,4 @@
-"""A deduplication in a large batch, whose tasks remember keys before they write them, against plain Spark: one outcome."""
+"""A large batch of a deduplication, whose tasks hold keys before they write them, against plain Spark: the same."""
 
 from __future__ import annotations
 
@@ -205,12 +205,13 @@ def test_more_keys_than_a_task_holds_are_written_in_between(spark: SparkSession,
 
     writer = rows.select(long.alias("key")).dropDuplicates().writeStream.foreachBatch(count)
     planner = ScriptedPlanner(once("all"))
-    with said(spark, PROVIDERS["changes"] | {FROM_RECORDS: "0"}), governed(spark, planner):
-        with running(writer, tmp_path) as query:
-            report = wait_until(
-                lambda: next((r for r in reports(query) if r["numInputRows"]), None), "a batch"
-            )
-            assert REMEMBERS.search(str(query._jsq.explainInternal(False)))
+    with (
+        said(spark, PROVIDERS["changes"] | {FROM_RECORDS: "0"}),
+        governed(spark, planner),
+        running(writer, tmp_path) as query,
+    ):
+        report = wait_until(lambda: next((r for r in reports(query) if r["numInputRows"]), None), "a batch")
+        assert REMEMBERS.search(str(query._jsq.explainInternal(False)))
     (state,) = report["stateOperators"]
     assert found[:1] == [keys]
     assert (state["numRowsTotal"], state["numRowsUpdated"]) == (keys, keys)

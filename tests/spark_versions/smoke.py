@@ -185,7 +185,8 @@ class Smoke:
         }
         for key, value in conf.items():
             self.spark.conf.set(key, value)
-        rows = self.numbers().select((self.numbers_column() % 7).alias("a"), "timestamp")
+        number = self.numbers_column()
+        rows = self.numbers().select((number % 7).alias("a"), number.cast("timestamp").alias("timestamp"))
         timed = rows.withWatermark("timestamp", "1 hour")
         try:
             for place, frame in enumerate(
