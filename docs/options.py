@@ -158,9 +158,10 @@ early (`limit`) is reported to have read whole polls.
 
 In a batch of at least 100,000 records of Kafka, an aggregation whose state is in RocksDB sorts its groups before it
 looks them up and writes them ([why](why.md#why-a-large-batch-goes-through-its-state-in-order)). Groups, state and
-checkpoint are the same; rows come in another order. `spark.headgate.sortedStateFromRecords`, a property of a
-session, sets another number. With `0` every batch is sorted, whatever its source; a very large number turns the
-sort off.
+checkpoint are the same; rows come in another order. A deduplication [keeps new keys in
+memory](why.md#why-tasks-of-a-large-deduplication-remember-its-keys), 64 MB a task at most, and writes them in that
+order; its rows stay in theirs. `spark.headgate.sortedStateFromRecords`, a property of a session, sets another
+number. With `0` this is done in every batch, whatever its source; a very large number turns it off.
 
 ## Who sees the options
 

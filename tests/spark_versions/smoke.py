@@ -177,6 +177,40 @@ class Smoke:
                 self.spark.conf.unset(key)
         assert rows == {(each % 7, each % 5, str(each)): 1 for each in range(read)}
 
+    def check_the_keys_of_a_large_deduplication_are_remembered(self, scratch: Path) -> None:
+        """In both kinds of it, from the empty state and from one that has keys."""
+        conf = {
+            "spark.headgate.sortedStateFromRecords": "0",
+            "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        }
+        for key, value in conf.items():
+            self.spark.conf.set(key, value)
+        number = self.numbers_column()
+        rows = self.numbers().select((number % 7).alias("a"), number.cast("timestamp").alias("timestamp"))
+        timed = rows.withWatermark("timestamp", "1 hour")
+        try:
+            for place, frame in enumerate(
+                (rows.dropDuplicates(["a"]), timed.dropDuplicatesWithinWatermark(["a"]))
+            ):
+                planner, found = Planner(), list[int]()
+
+                def keep(batch: DataFrame, _: int, found: list[int] = found) -> None:
+                    found.extend(row["a"] for row in batch.collect())
+
+                writer = frame.writeStream.foreachBatch(keep)
+                with self.governed(planner), self.running(writer, scratch / str(place)) as query:
+                    for number in (1, 2):
+                        planner.answers.append("all")
+                        self.until(lambda n=number: len(sizes(query)) == n)  # type: ignore[misc]
+                        plan = query._jsq.explainInternal(False)
+                        assert re.search(r"RememberedKeys\n[^\n]*StreamingDeduplicate", plan), plan
+                    last = json.loads(query._jsq.lastProgress().json())["stateOperators"][0]
+                assert sorted(found) == list(range(7))
+                assert last["numRowsTotal"] == 7, last
+        finally:
+            for key in conf:
+                self.spark.conf.unset(key)
+
     def check_a_first_batch_of_real_time_mode_looks_its_groups_up(self, scratch: Path) -> None:
         if self.spark.version.startswith("4.0."):
             return  # it has no real-time mode

@@ -81,7 +81,8 @@ final class KafkaReaders implements PartitionReaderFactory {
     return SQLConf.get().getConfString(PROPERTY, "").toLowerCase(Locale.ROOT);
   }
 
-  private static boolean executorsHaveOurs() throws URISyntaxException {
+  /** Whether executors have our classes for certain, in whatever session. */
+  static boolean executorsHaveOurs() throws URISyntaxException {
     SparkContext context = SparkSession.active().sparkContext();
     Path jar = PlannerProgram.jar();
     return context.isLocal() || Arrays.stream(context.conf().get(STARTED_WITH, "").split(",")).anyMatch(url -> names(url, jar)) || isInTheirImage(context.conf(), jar);

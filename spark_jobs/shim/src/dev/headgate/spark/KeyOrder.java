@@ -62,7 +62,12 @@ final class KeyOrder {
   static SparkPlan sorted(SparkPlan plan) {
     String first = plan.exists(node -> Plans.isNamed(node, EmptyState.LOOKUP)) ? EmptyState.LOOKUP : SAVE;
     Predicate<SparkPlan> isMeant = node -> Plans.isNamed(node, first) && node.children().head() instanceof HashAggregateExec;
-    return keysAreInOrder() && plan.exists(isMeant::test) && recordsOf(plan) >= fromRecords() ? Plans.with(plan, isMeant, KeyOrder::byKey) : plan;
+    return plan.exists(isMeant::test) && counts(plan) ? Plans.with(plan, isMeant, KeyOrder::byKey) : plan;
+  }
+
+  /** Whether the order of keys counts in a batch: its store has one, and it is large. */
+  static boolean counts(SparkPlan plan) {
+    return keysAreInOrder() && recordsOf(plan) >= fromRecords();
   }
 
   /** Whether the store of this thread's session keeps its keys in order; Spark's other one has them in a hash table. */

@@ -29,19 +29,27 @@ final class Plans {
 
   /** The plan with another node for each that is meant. */
   static <P extends TreeNode<P>> P with(P plan, Predicate<P> isMeant, UnaryOperator<P> other) {
-    return plan.transform(
-        new AbstractPartialFunction<P, P>() {
-          @Override
-          public boolean isDefinedAt(P node) {
-            return isMeant.test(node);
-          }
+    return plan.transform(rule(isMeant, other));
+  }
 
-          @Override
-          @SuppressWarnings("unchecked")
-          public <A extends P, B> B applyOrElse(A node, Function1<A, B> otherwise) {
-            return isMeant.test(node) ? (B) other.apply(node) : otherwise.apply(node);
-          }
-        });
+  /** The same from the leaves on, so that what is put in place of a node may have that node in it. */
+  static <P extends TreeNode<P>> P upwards(P plan, Predicate<P> isMeant, UnaryOperator<P> other) {
+    return plan.transformUp(rule(isMeant, other));
+  }
+
+  private static <P> AbstractPartialFunction<P, P> rule(Predicate<P> isMeant, UnaryOperator<P> other) {
+    return new AbstractPartialFunction<P, P>() {
+      @Override
+      public boolean isDefinedAt(P node) {
+        return isMeant.test(node);
+      }
+
+      @Override
+      @SuppressWarnings("unchecked")
+      public <A extends P, B> B applyOrElse(A node, Function1<A, B> otherwise) {
+        return isMeant.test(node) ? (B) other.apply(node) : otherwise.apply(node);
+      }
+    };
   }
 
   /** Whether a node is of the class with this name, whose package has moved between versions. */

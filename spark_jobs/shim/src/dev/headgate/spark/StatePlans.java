@@ -24,7 +24,7 @@ final class StatePlans extends ColumnarRule {
     @Override
     public SparkPlan apply(SparkPlan plan) {
       return plan.exists(StatePlans::isOfPlannedQuery) && !isBesideOthers() && !plan.exists(node -> Plans.isNamed(node, "RealTimeStreamScanExec"))
-          ? KeyOrder.sorted(EmptyState.spared(plan))
+          ? RememberedKeys.over(KeyOrder.sorted(EmptyState.spared(plan)))
           : plan;
     }
   }
