@@ -3,7 +3,8 @@
 Every driver pod that appears is reported as running and ready. From then on its metrics are served, with two queries
 of two sources each: lags go on, records arrive, and now and then a query falls behind or catches up. The control
 document on the pod is acknowledged by the next scrape. Drivers are served in groups, one target a group, since one
-machine cannot run ten thousand web servers; a scrape of a real driver brings the same series. The groups are small:
+machine cannot run ten thousand web servers; a scrape of a real driver brings the same series, where it asks as the
+chart's PodMonitor does for flags that are set. The groups are small:
 Prometheus spreads its scrapes by target, and few large ones would come in bursts that no cluster of drivers has.
 
     python -m benchmarks.operator.fleet --port 9801     KUBECONFIG leads to the cluster
@@ -136,8 +137,7 @@ def _source(labels: str, lag: float, now: float, seconds: float) -> str:
         f"headgate_source_pending_records{{{labels}}} {int(lag * 1000)}\n"
         f"headgate_source_planned_records_total{{{labels}}} {int(seconds * 1000)}\n"
         f"headgate_source_processed_records_total{{{labels}}} {int(seconds * 1000)}\n"
-        f"headgate_source_phase{{{labels}}} 0\nheadgate_source_paused{{{labels}}} 0\n"
-        f"headgate_source_finished{{{labels}}} 0\nheadgate_source_idle_seconds{{{labels}}} 0\n"
+        f"headgate_source_idle_seconds{{{labels}}} 0\n"
         f"headgate_source_rate_limit_records_per_second{{{labels}}} 100000\n"
     )
 

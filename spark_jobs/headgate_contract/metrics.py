@@ -303,6 +303,12 @@ SOURCE_HELD_BACK = _gauge(
 
 ALL: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
 
+SOURCE_FLAGS = (SOURCE_PHASE, SOURCE_PAUSED, SOURCE_FINISHED)
+"""0 or 1 of each source that has `SOURCE_INFO`; of almost every one at almost every time 0."""
+ONLY_SET = "flags=set"
+"""The query of the URL of a scrape that needs these only where they are 1. Else a Prometheus with ten thousand
+drivers passes over a hundred thousand zeros at each tick of the operator."""
+
 RENAMED: Mapping[str, str] = {
     SOURCE_WATERMARK_HELD_BY_PARTITION.name: "headgate_source_watermark_held_by_split",
     SOURCE_ALIGNMENT_HELD_BY_PARTITION.name: "headgate_source_alignment_held_by_split",

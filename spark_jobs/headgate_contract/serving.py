@@ -13,7 +13,7 @@ import gzip
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from email.message import Message
 from http import HTTPStatus
@@ -52,7 +52,7 @@ class BoundedServer(ThreadingHTTPServer):
         seconds: float = SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`answer` is given path and headers. Raises OSError where the address cannot be had."""
+        """`answer` is given path, with its query, and headers. Raises OSError where the address cannot be had."""
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self._free = threading.BoundedSemaphore(most)
         self._seconds = seconds
@@ -136,33 +136,39 @@ class FreshPage:
         self,
         make: Callable[[str], tuple[str, Callable[[], bytes]]],
         *,
+        others: Mapping[str, Callable[[str], tuple[str, Callable[[], bytes]]]] | None = None,
         fresh_seconds: float = FRESH_SECONDS,
         wait_seconds: float = SECONDS / 2,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`make` gives, for an `Accept` header, the type of the page and what writes it."""
-        self._make = make
+        """`make` gives, for an `Accept` header, the type of the page and what writes it; `others` do where the
+        URL's query has their word."""
+        self._makes = {**(others or {}), "": make}  # the last: a query may have an empty word beside another
         self._fresh_seconds = fresh_seconds
         self._wait_seconds = wait_seconds
         self._clock = clock
         self._making = threading.Lock()
-        self._made: dict[str, tuple[float, bytes]] = {}
+        self._made: dict[tuple[str, str], tuple[float, bytes]] = {}
         """When each form was made last, and the page."""
 
     def __call__(self, path: str, headers: Message) -> Response:
         """Return the page; 503 where another caller has been making it for long."""
+        path, _, query = path.partition("?")
         if path == "/favicon.ico":
             return Response(HTTPStatus.NOT_FOUND, "text/plain", b"")
         if not self._making.acquire(timeout=self._wait_seconds):
             return Response(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", b"the page takes long to be made\n")
         try:
-            return self._page(headers.get("Accept", ""))
+            asked = query.split("&")
+            return self._page(
+                next((word for word in self._makes if word in asked), ""), headers.get("Accept", "")
+            )
         finally:
             self._making.release()
 
-    def _page(self, accept: str) -> Response:
-        content_type, write = self._make(accept)
-        form = content_type.partition(";")[0]
+    def _page(self, word: str, accept: str) -> Response:
+        content_type, write = self._makes[word](accept)
+        form = word, content_type.partition(";")[0]
         at, body = self._made.get(form, (float("-inf"), b""))
         if not 0 <= self._clock() - at < self._fresh_seconds:
             body = write()
@@ -177,7 +183,7 @@ def _handler(answer: Callable[[str, Message], Response]) -> type[BaseHTTPRequest
 
         def do_GET(self) -> None:
             self.server.has_asked(self.connection)
-            page = answer(self.path.partition("?")[0], self.headers)
+            page = answer(self.path, self.headers)
             packed = "gzip" in self.headers.get("Accept-Encoding", "")
             body = gzip.compress(page.body, 1) if packed else page.body
             self.send_response(page.status)

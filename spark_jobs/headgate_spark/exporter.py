@@ -12,12 +12,13 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import accumulate
 from typing import Any, Optional, Union
 
 import structlog
 from prometheus_client import CollectorRegistry, Gauge, Histogram, disable_created_metrics
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
@@ -293,7 +294,8 @@ class Exporter:
     def serve(self, governor: Governor, executors: Executors, port: int, address: str) -> int:
         """Serve on `port`, or on the next free one; returns it. Port 0 is any free port."""
         self.registry.register(DriverCollector(self._application, governor, executors))
-        page = FreshPage(self._page)
+        of_set = {m.ONLY_SET: partial(_page, _SetFlags(self.registry))}
+        page = FreshPage(partial(_page, self.registry), others=of_set)
         server: BoundedServer = first_free(port, lambda candidate: BoundedServer((address, candidate), page))
         server.start("headgate-metrics")
         found = int(server.server_port)
@@ -301,16 +303,33 @@ class Exporter:
             log.warning("port is taken; metrics are served on the next free one", asked=port, port=found)
         return found
 
-    def _page(self, accept: str) -> tuple[str, Callable[[], bytes]]:
-        encoder, content_type = choose_encoder(accept)
-        return content_type, lambda: encoder(self.registry)
-
     def _gauge(self, metric: m.Metric) -> Gauge:
         return Gauge(metric.name, metric.help, ("application", *metric.labels), registry=self.registry)
 
     def _histogram(self, metric: m.Metric, buckets: tuple[float, ...]) -> Histogram:
         labels = ("application", *metric.labels)
         return Histogram(metric.name, metric.help, labels, buckets=buckets, registry=self.registry)
+
+
+class _SetFlags(Collector):
+    """What a registry has, with flags only where they are 1."""
+
+    _NAMES = frozenset(metric.name for metric in m.SOURCE_FLAGS)
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every family."""
+        for family in self._registry.collect():
+            if family.name in self._NAMES:
+                family.samples = [sample for sample in family.samples if sample.value]
+            yield family
+
+
+def _page(told: Collector, accept: str) -> tuple[str, Callable[[], bytes]]:
+    encoder, content_type = choose_encoder(accept)
+    return content_type, lambda: encoder(told)
 
 
 def first_free(port: int, bind: Callable[[int], Any]) -> Any:

@@ -20,6 +20,7 @@ from charts.generate.schema import alerts
 from charts.generate.values import UndescribedValueError, Value, described, row
 from headgate.settings import LogLevel, Settings
 from headgate.settings_sources import load_settings
+from headgate_contract.metrics import ONLY_SET
 from support.chart import CHART, HelmError, Manifest, of_kind, render
 from support.go_tools import ROOT
 
@@ -177,6 +178,7 @@ def test_a_driver_says_neither_who_it_is_nor_when_nor_too_much(version: int) -> 
     monitor, settings = of_drivers(version, monitoring={"podMonitor": {"enabled": True}})
     (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
     assert [endpoint[name] for name in ("honorLabels", "honorTimestamps", "followRedirects")] == [False] * 3
+    assert [f"{name}={value}" for name, (value,) in endpoint["params"].items()] == [ONLY_SET]
     (dropped,) = endpoint["metricRelabelings"]
     assert (dropped["sourceLabels"], dropped["action"]) == (["__name__"], "drop")
     assert re.fullmatch(dropped["regex"], "headgate_operator_build_info"), "what its alerts go by"

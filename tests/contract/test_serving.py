@@ -53,7 +53,7 @@ def is_cut(connection: socket.socket) -> bool:
 
 
 def test_a_page_is_served_packed_where_that_is_taken(server: BoundedServer) -> None:
-    assert answer(server, "/a?b=c") == (200, b"/a")
+    assert answer(server, "/a?b=c") == (200, b"/a?b=c")
     status, body = answer(server, **{"Accept-Encoding": "gzip"})
     assert (status, gzip.decompress(body)) == (200, b"/metrics")
 
@@ -165,6 +165,27 @@ def test_a_page_is_made_once_in_a_while_for_each_form() -> None:
     assert asked("a") == b"3"
     assert made == ["a", "b", "a"]
     assert [asked(f"a; version={number}") for number in range(100)] == [b"3"] * 100
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/metrics", b"all"),
+        ("/metrics?flags=set", b"set"),
+        ("/metrics?a=b&flags=set", b"set"),
+        ("/metrics?flags=settled", b"all"),
+        ("/metrics?", b"all"),
+        ("/metrics?&flags=set", b"set"),
+    ],
+)
+def test_a_word_of_the_query_asks_for_another_page(path: str, body: bytes) -> None:
+    page = FreshPage(says(b"all"), others={"flags=set": says(b"set")}, clock=lambda: 0.0)
+    assert page("/metrics", Message()).body == b"all", "what one has asked for is told to no other one"
+    assert page(path, Message()).body == body
+
+
+def says(body: bytes) -> Callable[[str], tuple[str, Callable[[], bytes]]]:
+    return lambda _: ("text/plain", lambda: body)
 
 
 def test_a_page_that_somebody_has_been_making_for_long_is_not_there() -> None:

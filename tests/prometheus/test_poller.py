@@ -76,10 +76,13 @@ def test_what_a_driver_says_reaches_the_loop_with_the_time_of_its_scrape(fleet: 
     assert (weather.paused, weather.held_lately) == (True, {})
 
 
-def test_a_source_that_has_neither_lag_nor_pending_is_known_by_its_phase(fleet: Fleet) -> None:
+@pytest.mark.parametrize("no", [0.0, None], ids=["all flags", "flags that are set"])
+def test_a_source_that_has_neither_lag_nor_pending_is_known_by_its_phase(
+    fleet: Fleet, no: float | None
+) -> None:
     page, poller = driver_page(), fleet.poller()
     found = []
-    for phase in (0.0, 0.0, 1.0, 0.0):
+    for phase in (no, no, 1.0, no):
         page.source("socket", lag=None, pending=None, phase=phase)
         fleet.say(page)
         poller.poll(time.time())

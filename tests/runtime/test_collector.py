@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import urllib.request
 from collections.abc import Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -162,8 +164,8 @@ def known_of_a_source() -> SourceFigures:
     )
 
 
-def known_of_a_run() -> SimpleNamespace:
-    """A run of which everything is known."""
+def known_of_a_run(source: SourceFigures) -> SimpleNamespace:
+    """A run of which everything is known, with one source."""
     figures = QueryFigures(
         name="delays",
         backlog=True,
@@ -174,7 +176,7 @@ def known_of_a_run() -> SimpleNamespace:
         cost_bound_records=4,
         data_batches=5,
         no_data_batches=6,
-        sources=(known_of_a_source(),),
+        sources=(source,),
         watermark_held_by="weather",
         votes=True,
         real_time=True,
@@ -203,9 +205,12 @@ def known_of_a_run() -> SimpleNamespace:
     )
 
 
-def told_where_everything_is_known() -> Mapping[str, Any]:
-    """Every family of a scrape of a driver of which everything is known, by its name in the contract."""
-    governor = SimpleNamespace(
+EXECUTORS = SimpleNamespace(wanted=2, running=1, refused="exceeded quota: small")
+
+
+def known_of_a_driver(source: SourceFigures) -> Any:
+    """A governor of which everything is known, with one query of one source."""
+    return SimpleNamespace(
         documents=SimpleNamespace(
             generation=3,
             refused=dict.fromkeys(RefusalReason, 1),
@@ -223,15 +228,19 @@ def told_where_everything_is_known() -> Mapping[str, Any]:
         endings=SimpleNamespace(failures={"totals": "query totals: no such option"}, runs=[]),
         failures=1,
         publish_failures={("delays", "flights"): 1},
-        runs=[known_of_a_run()],
+        runs=[known_of_a_run(source)],
     )
+
+
+def told_where_everything_is_known() -> Mapping[str, Any]:
+    """Every family of a scrape of a driver of which everything is known, by its name in the contract."""
     exporter = Exporter("flights", "a1/1")
     exporter.batch_took("delays", 1.0)
     exporter.spark_is("4.3.0")
     with exporter.planner_call():
         pass
-    executors = SimpleNamespace(wanted=2, running=1, refused="exceeded quota: small")
-    exporter.registry.register(DriverCollector("flights", governor, executors))  # type: ignore[arg-type]
+    governor = known_of_a_driver(known_of_a_source())
+    exporter.registry.register(DriverCollector("flights", governor, EXECUTORS))  # type: ignore[arg-type]
     return {
         f"{family.name}_total" if family.type == "counter" else family.name: family
         for family in exporter.registry.collect()
@@ -245,6 +254,21 @@ def test_where_everything_is_known_a_scrape_has_all_of_the_contract_and_nothing_
         (name, family.type, frozenset(label for s in family.samples for label in s.labels) - {"le"})
         for name, family in told.items()
     } == {(metric.name, metric.kind.value, frozenset({"application", *metric.labels})) for metric in m.ALL}
+
+
+def test_a_scrape_that_asks_for_set_flags_has_all_but_flags_that_are_0() -> None:
+    governor = known_of_a_driver(replace(known_of_a_source(), paused=False, finished=False))
+    port = Exporter("flights").serve(governor, EXECUTORS, 0, "127.0.0.1")  # type: ignore[arg-type]
+
+    def samples_of(asked: str) -> set[str]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics{asked}", timeout=60) as page:
+            lines = page.read().decode().splitlines()
+        return {line.rpartition(" ")[0] for line in lines if not line.startswith("#")}
+
+    of_a_source = '{application="flights",query="delays",source="flights"}'
+    left_out = {f"{metric.name}{of_a_source}" for metric in (m.SOURCE_PAUSED, m.SOURCE_FINISHED)}
+    assert samples_of("") - samples_of(f"?{m.ONLY_SET}") == left_out
+    assert f"{m.SOURCE_PHASE.name}{of_a_source}" in samples_of(f"?{m.ONLY_SET}")
 
 
 def test_a_driver_says_which_headgate_it_has_also_where_nobody_has_said_whose_it_is() -> None:

@@ -122,7 +122,7 @@ def serve_probes(health: Health, address: tuple[str, int]) -> BoundedServer:
     answers = {"/healthz": health.not_alive, "/readyz": health.not_ready}
 
     def answer(path: str, _: Message) -> Response:
-        if (ask := answers.get(path)) is None:
+        if (ask := answers.get(path.partition("?")[0])) is None:
             return _said(HTTPStatus.NOT_FOUND, f"there is {' and '.join(answers)}")
         problem = ask()
         status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK

@@ -171,6 +171,7 @@ def column_of(column: Column, matchers: str) -> str:
 
     Else one that has no exceptions could not be told from one of which whoever answered had no scrape: behind one
     address may be several servers, each with scrapes of its own, and series of one scrape may come one by one.
+    So flags of 0 may be left out of scrapes, too (`metrics.ONLY_SET`): to pass over them is most of the work.
     """
     match column:
         case Column.EXCEPTIONS:
