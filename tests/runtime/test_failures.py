@@ -158,7 +158,9 @@ def test_what_stands_in_the_plan_of_a_query_is_no_sign_of_what_it_failed_of():
 
 def test_a_source_out_of_reach_is_at_fault_whatever_topics_are_listed():
     failure = "TopicAuthorizationException: Not authorized to access topics: [x]"
-    told_of = out_of_reach("delays", "o", source(subscribePattern=r"\p{Alpha}"), failure)  # Java's, not Python's
+    told_of = out_of_reach(
+        "delays", "o", source(subscribePattern=r"\p{Alpha}"), failure
+    )  # Java's, not Python's
     assert told_of.startswith("query delays: source o: broker:9092 refuses the credentials")
 
 
