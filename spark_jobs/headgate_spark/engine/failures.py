@@ -90,9 +90,7 @@ def told(
     `failure` is the text of the query's exception, `causes` are those of its causes, of which Spark repeats but the
     first; `sources` are those that it had opened, `at_fault` those of them that are known to have failed.
     """
-    failure = failure.partition("\n=== Streaming Query ===")[
-        0
-    ]  # the state and the plan of the query tell nothing
+    failure, _, _ = failure.partition("\n=== Streaming Query ===")  # its state and its plan tell nothing
     message = explained(query, f"{failure}\n{causes}", sources, at_fault)
     if message is None:
         begins = f"query {query}: "
