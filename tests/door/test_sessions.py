@@ -165,6 +165,38 @@ def test_a_held_query_ends_with_its_context_and_goes_on_in_the_next_one(folder: 
         assert said.count("Cannot call methods on a stopped SparkContext") == 4, said
 
 
+IN_MID_BATCH = """
+import threading
+
+inside, free = threading.Event(), threading.Event()
+
+def each(batch, number):
+    inside.set()
+    free.wait()
+
+def begin():
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    return rows.writeStream.foreachBatch(each).option("checkpointLocation", CHECKPOINT).start()
+
+def waits():
+    threads = spark._jvm.org.apache.spark.util.Utils.getThreadDump()
+    return any("awaitPredecessor" in each.toString() for each in threads)
+"""
+
+
+def test_a_query_waits_for_the_batch_that_it_has_left_in_the_session_before(folder: Path):
+    with Notebook(folder, "") as kind:
+        kind.start([], {"spark.headgate.metrics.port": "0"})
+        kind.run(f"CHECKPOINT = {str(folder / 'checkpoint')!r}\n{IN_MID_BATCH}\nold = begin()")
+        kind.run("assert inside.wait(60)")
+        kind.run("spark.stop(); spark = SparkSession.builder.getOrCreate(); inside.clear(); new = begin()")
+        wait_until(
+            lambda: kind.run("print(waits(), new.exception())").split() != ["False", "None"], "the wait", 60
+        )
+        kind.run("free.set()")
+        assert kind.run("print(inside.wait(60), new.exception())").split() == ["True", "None"]
+
+
 def test_clients_of_spark_connect_come_and_go(connect: Connect, kafka: Broker, folder: Path):
     first, second = (query(kafka, folder, name) for name in ("first", "second"))
     connect.start([first], properties(folder))
