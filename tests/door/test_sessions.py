@@ -115,6 +115,88 @@ spark = SparkSession.builder.config("spark.headgate.enabled", "false").getOrCrea
     }
 
 
+HELD = """
+def held(name, read, trigger={"processingTime": "1 second"}, **said):
+    writer = read.load().writeStream.format("noop").queryName(name).trigger(**trigger).options(**said)
+    return writer.option("checkpointLocation", f"{FOLDER}/{name}").start()
+
+def ticks(**said):
+    return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).options(**said)
+
+def begin():
+    limit = {"headgate.rateLimit.recordsPerSecond": "0.001"}
+    files = spark.readStream.schema("id LONG").format("parquet").option("path", FOLDER + "/empty")
+    return [
+        held("paused", ticks(**{"headgate.paused": "true"})),
+        held("limited", ticks(**limit)),
+        held("ending", ticks(**limit), {"availableNow": True}),
+        held("idle", files, **{"headgate.interval": "1h"}),
+    ]
+"""
+
+
+def test_a_held_query_ends_with_its_context_and_goes_on_in_the_next_one(folder: Path):
+    """A thread that is held asks nothing of its context: it would keep the checkpoint for as long as it is held."""
+    (folder / "empty").mkdir()
+    with Notebook(folder, "") as kind:
+
+        def epochs(without: frozenset[Path] = frozenset()) -> frozenset[Path]:
+            """Wait until each query holds its checkpoint, by other files than those."""
+
+            def found() -> frozenset[Path]:
+                return frozenset(folder.glob("*.headgate/epoch.*")) - without
+
+            wait_until(lambda: len(found()) == 4, "four epochs", WAIT_SECONDS, seen=lambda: kind.log[-4000:])
+            return found()
+
+        def are_held() -> bool:
+            held = "headgate_source_held_seconds_total"
+            return len({s.labels["query"] for s in kind.metrics() if s.name == held and s.value}) == 4
+
+        kind.start([], {"spark.headgate.metrics.port": "0"})
+        kind.run(f"FOLDER = {str(folder)!r}\n{HELD}\nold = begin()")
+        first = epochs()
+        wait_until(are_held, "that all are held", WAIT_SECONDS, seen=lambda: kind.log[-4000:])
+        kind.run("spark.stop(); spark = SparkSession.builder.getOrCreate(); new = begin()")
+        epochs(first)
+        assert not any(file.exists() for file in first)
+        assert kind.run("print(*(query.exception() for query in new))").split() == ["None"] * 4
+        said = kind.run("print(*(str(query.exception()) for query in old))")
+        assert said.count("Cannot call methods on a stopped SparkContext") == 4, said
+
+
+IN_MID_BATCH = """
+import threading
+
+inside, free = threading.Event(), threading.Event()
+
+def each(batch, number):
+    inside.set()
+    free.wait()
+
+def begin():
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    return rows.writeStream.foreachBatch(each).option("checkpointLocation", CHECKPOINT).start()
+
+def waits():
+    threads = spark._jvm.org.apache.spark.util.Utils.getThreadDump()
+    return any("awaitPredecessor" in each.toString() for each in threads)
+"""
+
+
+def test_a_query_waits_for_the_batch_that_it_has_left_in_the_session_before(folder: Path):
+    with Notebook(folder, "") as kind:
+        kind.start([], {"spark.headgate.metrics.port": "0"})
+        kind.run(f"CHECKPOINT = {str(folder / 'checkpoint')!r}\n{IN_MID_BATCH}\nold = begin()")
+        kind.run("assert inside.wait(60)")
+        kind.run("spark.stop(); spark = SparkSession.builder.getOrCreate(); inside.clear(); new = begin()")
+        wait_until(
+            lambda: kind.run("print(waits(), new.exception())").split() != ["False", "None"], "the wait", 60
+        )
+        kind.run("free.set()")
+        assert kind.run("print(inside.wait(60), new.exception())").split() == ["True", "None"]
+
+
 def test_clients_of_spark_connect_come_and_go(connect: Connect, kafka: Broker, folder: Path):
     first, second = (query(kafka, folder, name) for name in ("first", "second"))
     connect.start([first], properties(folder))

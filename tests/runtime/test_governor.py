@@ -177,12 +177,21 @@ def test_a_query_that_is_named_in_vain_is_told_when_no_other_has_started_for_a_w
     assert ["no query cpy; did you mean copy?" in problem for problem in governor.table.unmatched] == [True]
 
 
-@pytest.mark.parametrize(("followed", "warned"), [(None, True), ("other.json", True), ("c.json", False)])
-def test_a_control_document_that_a_session_names_too_late_is_warned_of(checkpoint, followed, warned):
+@pytest.mark.parametrize(
+    ("said", "followed", "warned"),
+    [
+        ("c.json", None, True),
+        ("c.json", "other.json", True),
+        ("c.json", "c.json", False),
+        ("file:///run/c.json", "/run/c.json", False),
+        ("s3a://run/c.json", "/run/c.json", True),
+    ],
+)
+def test_a_control_document_that_a_session_names_too_late_is_warned_of(checkpoint, said, followed, warned):
     control = None if followed is None else Path(followed)
     governor = Governor(fakes(checkpoint, acquire_lock=lambda _: None, control=control))
     with capture_logs() as told:
-        begins(governor, properties={"spark.headgate.control": "c.json"})
+        begins(governor, properties={"spark.headgate.control": said})
     assert ["anew with --conf spark.headgate.control" in line["event"] for line in told] == [True] * warned
 
 

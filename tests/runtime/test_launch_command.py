@@ -60,6 +60,8 @@ def run(folder: Path, *arguments: str, redirection: str = "", under: Sequence[st
         ),
         (("--announce", "/dev/null"), "--announce /dev/null: is a folder or a device; give"),
         (("--control", "."), "--control .: is a folder or a device; give"),
+        (("--control", "s3a://b/c"), "--control: s3a://b/c is no file of this machine: give the path of one"),
+        (("--control", "file:///dev/null"), "--control /dev/null: is a folder or a device; give"),
         (("--properties-file", "none.conf"), "--properties-file none.conf: no such file"),
         (("--conf", "=x"), "'=x' is not KEY=VALUE"),
     ],

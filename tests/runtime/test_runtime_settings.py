@@ -41,6 +41,18 @@ def test_properties_say_how_it_is_to_run_and_a_variable_whose_driver_it_is(
     )
 
 
+@pytest.mark.parametrize("said", ["/run/a%20b.json", "file:/run/a%20b.json", "file:///run/a%20b.json"])
+def test_a_control_document_may_be_named_by_a_url_as_hadoop_writes_it(said: str) -> None:
+    parsed = ProcessSettings.parse(line({"spark.headgate.control": said}))
+    assert parsed.control == Path("/run/a%20b.json")
+
+
+@pytest.mark.parametrize("said", ["s3a://bucket/c.json", "file://host/c.json", "file:c.json"])
+def test_a_control_document_elsewhere_is_refused(said: str) -> None:
+    with pytest.raises(ValueError, match=r"^spark\.headgate\.control: .* is no file of this machine: give"):
+        ProcessSettings.parse(line({"spark.headgate.control": said}))
+
+
 def test_empty_properties_are_none() -> None:
     given = {"spark.headgate.application": "", "spark.headgate.metrics.address": ""}
     assert ProcessSettings.parse(line(given)) == ProcessSettings.parse(line())

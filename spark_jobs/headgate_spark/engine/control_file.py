@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import threading
 from collections.abc import Callable
@@ -22,6 +23,22 @@ from headgate_contract.receiving import Taken
 log = structlog.get_logger("headgate")
 
 POLL_SECONDS = 0.05
+
+
+def control_path(said: str) -> Path:
+    """Return where a control document is that is named by its path, or by a `file:` URL. Raises ValueError."""
+    path = re.sub(r"^file:(//)?(?=/(?!/))", "", said)
+    if re.match(r"file:|[A-Za-z][A-Za-z0-9+.-]*://", path):
+        raise ValueError(f"{said} is no file of this machine: give the path of one")
+    return Path(path)
+
+
+def names(said: str, followed: Path | None) -> bool:
+    """Tell whether the control document that is followed, if one is, is named so."""
+    try:
+        return followed is not None and control_path(said).absolute() == followed.absolute()
+    except ValueError:
+        return False
 
 
 class ControlFileWatch:

@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 
 import structlog
 
@@ -22,6 +21,7 @@ from headgate_spark import event_time
 from headgate_spark.engine import protocol
 from headgate_spark.engine.checkpoint import CheckpointInUseError, CheckpointLock, release, side_directory
 from headgate_spark.engine.checkpoint_state import CheckpointState
+from headgate_spark.engine.control_file import names
 from headgate_spark.engine.delivery import Delivery
 from headgate_spark.engine.endings import Endings
 from headgate_spark.engine.fencing import UNFENCED
@@ -70,7 +70,7 @@ class Governor:
         started = begun(members, self._services.stop_query)
         self.table.begins(members["runId"], started)
         said, control = started.settings.properties.get(CONTROL), self._services.control
-        if said is not None and (control is None or Path(said).absolute() != control.absolute()):
+        if said is not None and not names(said, control):
             log.warning(
                 "a session names a control document, and only that of the driver's start is followed; start it anew "
                 f"with --conf {CONTROL}=…",

@@ -26,6 +26,7 @@ from headgate_contract.handover import EXECUTOR_TEMPLATE, SPARK_PROPERTIES
 from headgate_contract.listening import DEFAULT_PORT, every_address
 from headgate_contract.settings.table import APPLICATION, CONTROL
 from headgate_spark import __version__
+from headgate_spark.engine.control_file import control_path
 from headgate_spark.engine.shim import ShimError, jar_path
 from headgate_spark.launch.driver import LaunchedDriver
 from headgate_spark.launch.environment import (
@@ -162,8 +163,13 @@ def _leave(codes: list[int]) -> None:
 def _take_properties(options: argparse.Namespace) -> None:
     """Let a property of the driver as a whole stand for the option: when Spark reads it, it is too late."""
     conf = dict(pair.split("=", 1) for pair in options.conf)
-    if options.control is None and (control := conf.get(CONTROL)):
-        options.control = Path(control)
+    said, by = (
+        (conf.get(CONTROL) or None, CONTROL) if options.control is None else (options.control, "--control")
+    )
+    try:
+        options.control = None if said is None else control_path(said)
+    except ValueError as error:
+        _end(f"{by}: {error}")
     options.application = options.application or conf.get(APPLICATION)
     options.metrics_address = options.metrics_address or conf.get(settings.METRICS_ADDRESS, "")
     if options.metrics_port is None:
@@ -264,7 +270,6 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add(
         "--control",
-        type=Path,
         metavar="FILE",
         help="control document; without it the job runs as it says itself",
     )

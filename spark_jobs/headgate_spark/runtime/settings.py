@@ -12,6 +12,7 @@ from typing import Any
 from headgate_contract.handover import LINEAGE
 from headgate_contract.listening import DEFAULT_PORT, every_address
 from headgate_contract.settings.table import APPLICATION, CONTROL, PROPERTY
+from headgate_spark.engine.control_file import control_path
 
 METRICS_PORT = PROPERTY + "metrics.port"
 METRICS_ADDRESS = PROPERTY + "metrics.address"
@@ -64,12 +65,19 @@ class ProcessSettings:
             pid=members["pid"],
             application=properties.get(APPLICATION) or members["application"],
             lineage=os.environ.get(LINEAGE, ""),
-            control=None if control is None else Path(control),
+            control=None if control is None else _control(control),
             metrics_port=_port(properties.get(METRICS_PORT, str(DEFAULT_PORT))),
             metrics_address=properties.get(METRICS_ADDRESS) or every_address(),
             listening=members.get("listening"),
             py_files=members.get("pyFiles", ""),
         )
+
+
+def _control(text: str) -> Path:
+    try:
+        return control_path(text)
+    except ValueError as error:
+        raise ValueError(f"{CONTROL}: {error}") from None
 
 
 def _port(text: str) -> int:

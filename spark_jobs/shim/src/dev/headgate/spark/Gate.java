@@ -80,6 +80,7 @@ final class Gate implements Governed.Handler {
     }
     try {
       PlannerProcess.await(query);
+      query.awaitPredecessor();
       Planner planner = Shim.planner();
       if (planner != null) {
         gate.isOpenedBy(planner); // early, so that a planner knows all sources of a query before it is asked for one
@@ -145,7 +146,6 @@ final class Gate implements Governed.Handler {
     held = live = false;
     position = start;
     triggers.asks(handle);
-    query.requireNotShutOut();
     Offset end = planned(start, limit);
     if (!live) {
       query.realTime.leave();
@@ -156,7 +156,7 @@ final class Gate implements Governed.Handler {
 
   private Offset planned(Offset start, ReadLimit own) throws InterruptedException {
     boolean isRefused = false;
-    for (Planner planner; (planner = query.isLeftAlone() ? null : Shim.planner()) != null; ) {
+    for (Planner planner; (planner = query.planner()) != null; ) {
       if (query.lease != null && query.lease.holds(triggers.number())) {
         return hold(start);
       }
@@ -251,7 +251,7 @@ final class Gate implements Governed.Handler {
   private void awaitFence() throws InterruptedException {
     boolean waited = false;
     while (!query.isFenceKnown()) {
-      Planner planner = query.isLeftAlone() ? null : Shim.planner();
+      Planner planner = query.planner();
       if (planner == null) {
         return;
       }

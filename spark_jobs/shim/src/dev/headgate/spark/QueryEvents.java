@@ -3,6 +3,7 @@ package dev.headgate.spark;
 import java.util.Map;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerApplicationEnd;
 import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.streaming.StreamingQueryListener.QueryStartedEvent;
@@ -20,6 +21,12 @@ final class QueryEvents extends SparkListener {
       heard = context;
       context.addSparkListener(new QueryEvents());
     }
+  }
+
+  /** The context is being stopped: a query of it that waits for the end of a lease is to notice. */
+  @Override
+  public void onApplicationEnd(SparkListenerApplicationEnd event) {
+    Shim.recall();
   }
 
   @Override

@@ -36,6 +36,7 @@ final class RunningQuery {
   private static final Pattern OF_CONNECT = Pattern.compile("SparkConnect_OperationTag_User_(.*)_Session_(.*)_Operation_[^,]*");
 
   private static final Set<String> UNPLANNED = Set.of("continuous", "realTime");
+  private static final long PREDECESSOR_MILLIS = 10_000;
   private static final Map<String, RunningQuery> BY_RUN = new ConcurrentHashMap<>();
   private static final ThreadLocal<RunningQuery> OF_THIS_THREAD = new ThreadLocal<>();
 
@@ -289,10 +290,30 @@ final class RunningQuery {
     }
   }
 
-  /** Ends a query whose checkpoint another driver has, also where it has nothing to commit: it would look as if it were at work. */
-  void requireNotShutOut() {
+  /**
+   * Whom it asks now; null: nobody.
+   *
+   * <p>Ends a query that cannot go on, also where it is held and has nothing to do: as its next job would fail, if its context was
+   * stopped; and if another driver has its checkpoint. It would look as if it were at work, and keep that checkpoint.
+   */
+  Planner planner() {
+    query.sparkSession().sparkContext().assertNotStopped();
     if (fence != null) {
       fence.requireNotShutOut();
+    }
+    return leftAlone ? null : Shim.planner();
+  }
+
+  /** Waits, within bounds, for the same query of a context that was stopped: it ends by itself, and has the checkpoint until then. */
+  void awaitPredecessor() throws InterruptedException {
+    for (RunningQuery other : BY_RUN.values()) {
+      if (other.query.id().equals(query.id()) && other.query.sparkSession().sparkContext().isStopped()) {
+        try {
+          other.query.awaitTermination(PREDECESSOR_MILLIS);
+        } catch (StreamingQueryException e) {
+          LOG.debug("{} has ended with its context", other.query.name(), e);
+        }
+      }
     }
   }
 
