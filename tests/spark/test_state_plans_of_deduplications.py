@@ -216,3 +216,28 @@ def test_more_keys_than_a_task_holds_are_written_in_between(spark: SparkSession,
     assert found[:1] == [keys]
     assert (state["numRowsTotal"], state["numRowsUpdated"]) == (keys, keys)
     assert state["customMetrics"][DROPPED] == keys
+
+
+def test_a_store_that_cannot_commit_fails_the_query_as_in_plain_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its exception is checked, and the task calls the store through a proxy."""
+
+    def failure(name: str) -> str:
+        rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 40).load()
+        writer = rows.select("value").dropDuplicates().writeStream.format("noop").trigger(availableNow=True)
+        with running(writer, tmp_path / name) as query:
+            assert query.awaitTermination(60)
+        for partition in (tmp_path / name / "state" / "0").iterdir():
+            (partition / "2.changelog" / "in the way").mkdir(parents=True)
+        with running(writer, tmp_path / name) as query:
+            with pytest.raises(StreamingQueryException) as raised:
+                query.awaitTermination(60)
+            return str(raised.value).partition("terminated with exception: ")[2].partition("\n")[0]
+
+    with said(spark, PROVIDERS["changes"] | {FROM_RECORDS: "0"}):
+        unregister(spark)
+        plain = failure("plain")
+        with governed(spark, ScriptedPlanner("all")):
+            assert failure("governed") == plain
+    assert plain.startswith("[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT]")

@@ -5,8 +5,10 @@ import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.lang.reflect.UndeclaredThrowableException;
 import java.util.Arrays;
 import java.util.Set;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.apache.spark.TaskContext;
 import org.apache.spark.memory.SparkOutOfMemoryError;
@@ -18,6 +20,7 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.map.BytesToBytesMap;
 import org.apache.spark.util.TaskCompletionListener;
 import scala.Function2;
+import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
 import scala.runtime.AbstractFunction2;
 
@@ -35,7 +38,12 @@ final class KeysOfTask implements InvocationHandler {
   /** What keys may take before they are written. Spark cannot take it away from a task, as it cannot take a map that aggregates. */
   private static final long MOST_BYTES = 64L << 20;
 
-  private static final long PAGE_BYTES = 1L << 20;
+  /** The same in pages of Spark's, of which a task's share of memory has eight or more: a small heap has small ones. */
+  private static final long MOST_PAGES = 4;
+
+  /** Two regions of the G1 collector, header included, and so not three of them. */
+  private static final long PAGE_BYTES = (2L << 20) - Platform.LONG_ARRAY_OFFSET;
+
   private static final int FIRST_KEYS = 1 << 14;
 
   /** How many bytes, of the first that differ between keys, these are sorted by; what else is in a number says which key it is. */
@@ -84,7 +92,37 @@ final class KeysOfTask implements InvocationHandler {
       TaskContext task = TaskContext.get();
       KeysOfTask keys = new KeysOfTask(store, task.taskMemoryManager(), ended);
       task.addTaskCompletionListener((TaskCompletionListener) over -> keys.forget());
-      return spark.apply((StateStore) Proxy.newProxyInstance(KeysOfTask.class.getClassLoader(), new Class<?>[] {StateStore.class}, keys), rows);
+      var before = (StateStore) Proxy.newProxyInstance(KeysOfTask.class.getClassLoader(), new Class<?>[] {StateStore.class}, keys);
+      return asThrown(() -> new Rows(spark.apply(before, rows)));
+    }
+  }
+
+  /** What the task gives out, while its store may fail. */
+  private static final class Rows extends AbstractIterator<InternalRow> {
+    private final Iterator<InternalRow> rows;
+
+    private Rows(Iterator<InternalRow> rows) {
+      this.rows = rows;
+    }
+
+    @Override
+    public boolean hasNext() {
+      return asThrown(rows::hasNext);
+    }
+
+    @Override
+    public InternalRow next() {
+      return asThrown(rows::next);
+    }
+  }
+
+  /** Calls what calls the store. Exceptions of Spark's are checked, and a proxy may throw none that is not declared. */
+  private static <T> T asThrown(Supplier<T> call) {
+    try {
+      return call.get();
+    } catch (UndeclaredThrowableException e) {
+      Platform.throwException(e.getUndeclaredThrowable());
+      throw e;
     }
   }
 
@@ -103,6 +141,11 @@ final class KeysOfTask implements InvocationHandler {
         case "put":
           if (holds && hold(key, (UnsafeRow) args[1])) {
             return null;
+          }
+          break;
+        case "remove": // of another key, as Spark removes what has ended while rows come
+          if (held == null || !found(key).isDefined()) {
+            return asked(method, args);
           }
           break;
         default:
@@ -126,7 +169,7 @@ final class KeysOfTask implements InvocationHandler {
 
   /** Whether a key and its value are kept, to be written later; where there is no memory for them, none is from then on. */
   private boolean hold(UnsafeRow key, UnsafeRow value) {
-    if (held != null && held.getUsed() > MOST_BYTES) {
+    if (held != null && held.getUsed() > Math.min(MOST_BYTES, MOST_PAGES * memory.pageSizeBytes())) {
       write();
     }
     keyFields = key.numFields();

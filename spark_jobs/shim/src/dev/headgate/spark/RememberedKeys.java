@@ -26,7 +26,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * <p>The node that deduplicates stays below this one, and what it says and counts stays its own. Its tasks need our classes, so this is only
  * where executors have them for certain.
  */
-final class RememberedKeys extends SparkPlan {
+public final class RememberedKeys extends SparkPlan {
   private static final long serialVersionUID = 1;
   private static final Logger LOG = LoggerFactory.getLogger(RememberedKeys.class);
 
@@ -37,7 +37,8 @@ final class RememberedKeys extends SparkPlan {
 
   private final SparkPlan deduplication;
 
-  private RememberedKeys(SparkPlan deduplication) {
+  /** Public as the class is: Spark copies a node by a constructor that it finds among the public ones. */
+  public RememberedKeys(SparkPlan deduplication) {
     this.deduplication = deduplication;
   }
 
