@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -376,7 +375,10 @@ def once_only(folder: Path) -> str:
 
 
 def test_a_query_whose_planner_is_given_up_goes_on_at_its_own_interval(kafka: Broker, tmp_path: Path):
-    """Its trigger was made shorter than that, and stays so."""
+    """Its trigger was made shorter than that, and stays so.
+
+    The first batch may be overdue, and begin between two points of the trigger's grid; the others begin at one each.
+    """
     interval = 5
     with a_job(kafka, tmp_path, f"{interval} seconds") as job:
         job.start(python=once_only(tmp_path))
@@ -389,9 +391,8 @@ def test_a_query_whose_planner_is_given_up_goes_on_at_its_own_interval(kafka: Br
             job.await_all()
         assert job.has_all_once()
         later = [batch for batch in planned(job.kind, job.query) if batch not in governed]
-        assert len(later) == 3
-        begun = [planned_at(job.kind, job.query, batch) for batch in later]
-        assert min(after - before for before, after in pairwise(begun)) > interval / 2
+        _, second, third = (planned_at(job.kind, job.query, batch) for batch in later)
+        assert third - second > interval / 2
 
 
 def test_a_query_that_is_to_be_governed_or_fail_fails_when_its_planner_is_given_up(job: Job, tmp_path: Path):
