@@ -185,7 +185,7 @@ SECONDS = {
 def recorded(tmp_path, seconds, **other):
     """Return a result file with a screening of windows."""
     details = {"records": WINDOWS.of.records, "seconds": {way: [took] for way, took in seconds.items()}}
-    call = Call("c", 0.1, 99.0, cluster.versions(), ["p"], commit="abc", machine={}, date="2026-11-27")
+    call = Call("c", 0.1, 99.0, cluster.versions(), commit="abc", machine={}, date="2026-11-27")
     attempt = {**row(WINDOWS.screening, Measured([5.0], details), call), **other}
     attempt["machine"] = {"processor": "p", "cores": 2, "memory_gib": 8}
     append(tmp_path / "results.json", "c", [attempt], [])

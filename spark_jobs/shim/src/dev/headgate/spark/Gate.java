@@ -53,7 +53,7 @@ final class Gate implements Governed.Handler {
     this.handle = Shim.open(this);
     String name = "source " + stream + " of " + thread.getName();
     this.source = new GatedStream(stream, another, new Outage(name, handle, query));
-    this.descriptor = origin.describe(handle, query.named(), location, stream, source.limits, source.isV1());
+    this.descriptor = origin.describe(handle, RunningQuery.named(query.query), location, stream, source.limits, source.isV1());
     query.protection.reads(origin.options());
     this.patience = new Patience(query, name, this::problemOf);
   }

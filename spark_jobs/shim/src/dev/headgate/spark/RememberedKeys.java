@@ -71,7 +71,7 @@ public final class RememberedKeys extends SparkPlan {
         ofTask.set(rows, new KeysOfTask.Function(spark, ended()));
       }
     } catch (ReflectiveOperationException e) {
-      LOG.warn("Headgate does not know this Spark's tasks with state, so a deduplication looks each row up: {}", e.toString());
+      LOG.warn("Headgate does not know the tasks of a deduplication in this Spark, which look each row up: {}", e.toString());
     }
     return rows;
   }

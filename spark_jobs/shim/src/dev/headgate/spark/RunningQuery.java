@@ -40,7 +40,7 @@ final class RunningQuery {
   private static final Map<String, RunningQuery> BY_RUN = new ConcurrentHashMap<>();
   private static final ThreadLocal<RunningQuery> OF_THIS_THREAD = new ThreadLocal<>();
 
-  private final StreamingQuery query;
+  final StreamingQuery query;
   final RealTime realTime;
   private final Map<String, String> options;
   private Planner begunBy;
@@ -134,7 +134,7 @@ final class RunningQuery {
    * null where it was not started through it; {@code resumed}: another planner knew it before.
    */
   private String describe() {
-    Map<String, Object> members = named();
+    Map<String, Object> members = named(query);
     Object trigger = realTime.ownTrigger;
     members.put("trigger", kindOf(trigger));
     members.put("intervalMillis", trigger instanceof ProcessingTimeTrigger every ? every.intervalMs() : null);
@@ -173,11 +173,7 @@ final class RunningQuery {
   }
 
   /** Which query this is. */
-  Map<String, Object> named() {
-    return named(query);
-  }
-
-  private static Map<String, Object> named(StreamingQuery query) {
+  static Map<String, Object> named(StreamingQuery query) {
     Map<String, Object> members = new LinkedHashMap<>();
     members.put("id", query.id().toString());
     members.put("runId", query.runId().toString());
