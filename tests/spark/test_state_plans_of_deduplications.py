@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from support.examples import examples
-from support.spark import ScriptedPlanner, governed, once, reports, running, unregister, wait_until
+from support.spark import (
+    ScriptedPlanner,
+    configured,
+    governed,
+    once,
+    reports,
+    running,
+    unregister,
+    wait_until,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("one_task_a_stage")]
 
@@ -105,17 +114,6 @@ class Outcome:
         return kept
 
 
-@contextmanager
-def said(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
-    for key, value in conf.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key in conf:
-            spark.conf.unset(key)
-
-
 def batch(spark: SparkSession, case: Case, checkpoint: Path, outcome: Outcome, fails: bool = False) -> None:
     """Let one run take what there is, which is one batch with records."""
     writer = case.frame(spark).writeStream.outputMode("append")
@@ -174,7 +172,7 @@ def test_a_deduplication_has_the_rows_in_their_order_and_the_state_that_plain_sp
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, case: Case
 ) -> None:
     place = tmp_path_factory.mktemp("case")
-    with said(spark, case.conf):
+    with configured(spark, case.conf):
         unregister(spark)
         plain = run(spark, case, place / "plain")
         with governed(spark, ScriptedPlanner("all")):
@@ -206,7 +204,7 @@ def test_more_keys_than_a_task_holds_are_written_in_between(spark: SparkSession,
     writer = rows.select(long.alias("key")).dropDuplicates().writeStream.foreachBatch(count)
     planner = ScriptedPlanner(once("all"))
     with (
-        said(spark, PROVIDERS["changes"] | {FROM_RECORDS: "0"}),
+        configured(spark, PROVIDERS["changes"] | {FROM_RECORDS: "0"}),
         governed(spark, planner),
         running(writer, tmp_path) as query,
     ):
@@ -235,7 +233,7 @@ def test_a_store_that_cannot_commit_fails_the_query_as_in_plain_spark(
                 query.awaitTermination(60)
             return str(raised.value).partition("terminated with exception: ")[2].partition("\n")[0]
 
-    with said(spark, PROVIDERS["changes"] | {FROM_RECORDS: "0"}):
+    with configured(spark, PROVIDERS["changes"] | {FROM_RECORDS: "0"}):
         unregister(spark)
         plain = failure("plain")
         with governed(spark, ScriptedPlanner("all")):

@@ -145,12 +145,6 @@ class Smoke:
     def check_a_large_batch_goes_through_rocksdb_in_the_order_of_its_keys(self, scratch: Path) -> None:
         """By a number of two fields and a text, which makes all nodes and expressions of such a sort."""
         planner = Planner()
-        conf = {
-            "spark.headgate.sortedStateFromRecords": "0",
-            "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
-        }
-        for key, value in conf.items():
-            self.spark.conf.set(key, value)
         number = self.numbers_column()
         keys = [
             (number % 7).alias("a"),
@@ -163,32 +157,22 @@ class Smoke:
         def keep_counts(batch: DataFrame, _: int) -> None:
             rows.update(((row["a"], row["b"], row["c"]), row["count"]) for row in batch.collect())
 
-        try:
-            writer = frame.writeStream.outputMode("update").foreachBatch(keep_counts)
-            with self.governed(planner), self.running(writer, scratch) as query:
-                for batch in (1, 2):
-                    planner.answers.append("all")
-                    self.until(lambda n=batch: len(sizes(query)) == n)  # type: ignore[misc]
-                    plan = query._jsq.explainInternal(False)
-                    assert re.search(r"StateStore(Restore|Save) [^\n]*\n[^\n]*\bSort \[", plan), plan
-                read = sum(sizes(query))
-        finally:
-            for key in conf:
-                self.spark.conf.unset(key)
+        writer = frame.writeStream.outputMode("update").foreachBatch(keep_counts)
+        with self.in_order_of_keys(), self.governed(planner), self.running(writer, scratch) as query:
+            for batch in (1, 2):
+                planner.answers.append("all")
+                self.until(lambda n=batch: len(sizes(query)) == n)  # type: ignore[misc]
+                plan = query._jsq.explainInternal(False)
+                assert re.search(r"StateStore(Restore|Save) [^\n]*\n[^\n]*\bSort \[", plan), plan
+            read = sum(sizes(query))
         assert rows == {(each % 7, each % 5, str(each)): 1 for each in range(read)}
 
     def check_the_keys_of_a_large_deduplication_are_remembered(self, scratch: Path) -> None:
         """In both kinds of it, from the empty state and from one that has keys."""
-        conf = {
-            "spark.headgate.sortedStateFromRecords": "0",
-            "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
-        }
-        for key, value in conf.items():
-            self.spark.conf.set(key, value)
         number = self.numbers_column()
         rows = self.numbers().select((number % 7).alias("a"), number.cast("timestamp").alias("timestamp"))
         timed = rows.withWatermark("timestamp", "1 hour")
-        try:
+        with self.in_order_of_keys():
             for place, frame in enumerate(
                 (rows.dropDuplicates(["a"]), timed.dropDuplicatesWithinWatermark(["a"]))
             ):
@@ -207,9 +191,6 @@ class Smoke:
                     last = json.loads(query._jsq.lastProgress().json())["stateOperators"][0]
                 assert sorted(found) == list(range(7))
                 assert last["numRowsTotal"] == 7, last
-        finally:
-            for key in conf:
-                self.spark.conf.unset(key)
 
     def check_a_first_batch_of_real_time_mode_looks_its_groups_up(self, scratch: Path) -> None:
         if self.spark.version.startswith("4.0."):
@@ -327,6 +308,21 @@ class Smoke:
     def files(self, path: Path, count: int) -> DataFrame:
         self.spark.range(0, count * 100, 1, count).write.parquet(str(path))
         return self.spark.readStream.schema("id long").parquet(str(path))
+
+    @contextmanager
+    def in_order_of_keys(self) -> Iterator[None]:
+        """Within, the state of queries is in RocksDB, and each batch is large enough for the order of its keys."""
+        conf = {
+            "spark.headgate.sortedStateFromRecords": "0",
+            "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        }
+        for key, value in conf.items():
+            self.spark.conf.set(key, value)
+        try:
+            yield
+        finally:
+            for key in conf:
+                self.spark.conf.unset(key)
 
     @contextmanager
     def governed(self, planner: Planner) -> Iterator[None]:
